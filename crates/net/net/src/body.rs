@@ -17,16 +17,14 @@ use crate::connection::Connection;
 /// A part of a body. Never changes; shared by the store and by everyone who is being sent it.
 pub type Chunk = Rc<[u8]>;
 
-/// Why a body did not arrive in full.
+/// Failure to receive a body in full.
 #[derive(Debug, Error)]
 pub enum BodyError {
-    /// The connection ended too soon.
     #[error("the connection ended before the body did")]
     Truncated,
     /// Nothing came for too long, or the connection broke.
     #[error("the body could not be read: {0}")]
     Io(#[from] io::Error),
-    /// Its chunked coding is broken.
     #[error("the chunked coding of the body is broken: {0}")]
     Coding(#[from] ChunkError),
 }
@@ -47,7 +45,6 @@ impl From<BodyError> for ResponseError {
 pub struct BodyReader(Carrier);
 
 impl BodyReader {
-    /// For a body that is delimited like this.
     pub fn new(framing: BodyFraming) -> Self {
         Self(Carrier::new(framing, false))
     }
@@ -90,12 +87,12 @@ impl BodyReader {
         }
     }
 
-    /// The connection has ended.
+    /// Ends the body with its connection, which only a body without a length may do.
     fn end(&mut self) -> Result<(), BodyError> {
         if self.0.end(&mut Vec::new()) { Ok(()) } else { Err(BodyError::Truncated) }
     }
 
-    /// What of these bytes is body, and how many of them are done with.
+    /// Decodes `bytes`: the part of the body in them, and the count that is consumed.
     fn take(&mut self, bytes: &[u8]) -> Result<(Option<Chunk>, usize), BodyError> {
         if self.0.is_plain() {
             let count = self.0.take_plain(bytes.len());

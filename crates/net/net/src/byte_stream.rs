@@ -1,14 +1,14 @@
 //! A byte stream: TCP in the clear, or TLS on it.
 //!
-//! What reads and writes through this does not know which of the two it is. It never waits: an operation that would have to ends
-//! with `WouldBlock`, as on the socket itself. In the clear, each operation is the system call and one comparison; with TLS, records
-//! pass through buffers that all connections of a thread share, and a connection that is idle holds none.
+//! Callers need not know which of the two it is. It never waits: an operation that would have to ends with `WouldBlock`, as on the socket
+//! itself. In the clear, each operation is the system call and one comparison; with TLS, records pass through buffers that all connections
+//! of a thread share, and a connection that is idle holds none.
 //!
 //! # TLS
 //!
 //! *TLS.* `net::byte_stream::ByteStream` is one type for robots, origins, the built-in proxy and connections to servers. It never waits; an
-//! operation that would wait returns `WouldBlock`, and `Read::more` states whether the socket may have more. A client makes its handshake with
-//! `shake_hands`, a server while it reads. `say_end` (also when the stream is dropped) sends `close_notify`, unless `break_off` was called; an
+//! operation that would wait returns `WouldBlock`, and `ByteRead::more` states whether the socket may have more. A client makes its handshake with
+//! `handshake`, a server while it reads. `send_close_notify` (also when the stream is dropped) sends `close_notify`, unless `abort` was called; an
 //! end without it is an error for the reader. `lab::tls` makes authority and certificates, removes keys, and refuses what a target cannot
 //! do.
 //!
@@ -19,27 +19,27 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::tls::error::{TlsError, TlsErrorKind};
-use crate::tls::session::{Agreed, MOST_KEPT_BYTES, Session, sealed_bytes};
+use crate::tls::session::{MAX_KEPT_BYTES, NegotiatedParameters, Session, sealed_bytes};
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
-use crate::arrival::{Received, recv, recv_unstamped};
+use crate::rx_timestamps::{RxTimestamp, recv, recv_unstamped};
 use assay_base::clock::monotonic_ns;
 
-/// Most bytes of plain text that one operation takes, and most bytes of records that one read takes.
-const PIECE_BYTES: usize = 64 * 1024;
-/// Bytes that wait to be sent with the next ones, instead of being sent first: the end of a handshake.
-const SENT_TOGETHER: usize = 8 * 1024;
+/// Upper bound on plain text in one operation, and on records in one read, in bytes.
+const MAX_OPERATION_BYTES: usize = 64 * 1024;
+/// Records of a handshake up to this size wait to be sent together with the first data.
+const COALESCED_BYTES: usize = 8 * 1024;
 
-/// The least room that [`ByteStream::recv`] needs to read a whole record into.
-pub const LEAST_ROOM: usize = 2 * MOST_KEPT_BYTES;
+/// Smallest buffer for [`ByteStream::recv`]: a whole record must fit.
+pub const MIN_READ_BYTES: usize = 2 * MAX_KEPT_BYTES;
 
 thread_local! {
     /// Records as they come.
-    static INCOMING: RefCell<Box<[u8]>> = RefCell::new(vec![0; PIECE_BYTES].into_boxed_slice());
+    static INCOMING: RefCell<Box<[u8]>> = RefCell::new(vec![0; MAX_OPERATION_BYTES].into_boxed_slice());
     /// Room for records to send, which is not cleared in between.
     static OUTGOING: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     /// Room for what comes together with the end of a handshake.
-    static EARLY: RefCell<Box<[u8]>> = RefCell::new(vec![0; PIECE_BYTES + LEAST_ROOM].into_boxed_slice());
+    static EARLY: RefCell<Box<[u8]>> = RefCell::new(vec![0; MAX_OPERATION_BYTES + MIN_READ_BYTES].into_boxed_slice());
     /// Plain text that is gathered before it is sealed.
     static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
@@ -54,16 +54,16 @@ impl<T: AsFd + AsRawFd> Descriptor for T {}
 pub struct ByteStream<T: Descriptor> {
     socket: T,
     /// None: in the clear.
-    tls: Option<Box<Secured>>,
+    tls: Option<Box<TlsState>>,
 }
 
-/// What a read gave.
+/// Result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Read {
+pub struct ByteRead {
     /// Bytes; none: the other side sends no more.
     pub length: usize,
-    /// When the kernel received them; none: it does not tell, or was not to.
-    pub received: Received,
+    /// Receive timestamp; none: the kernel gave none, or was not asked to.
+    pub received: RxTimestamp,
     /// There may be more now. If not, the socket tells when there is.
     pub more: bool,
 }
@@ -71,66 +71,65 @@ pub struct Read {
 /// A handshake that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handshake {
-    /// What both sides agreed upon.
-    pub agreed: Agreed,
-    /// When it began: the connection was made, or accepted.
+    pub negotiated: NegotiatedParameters,
+    /// Start: the connection was made, or accepted.
     pub begun_ns: u64,
-    /// When data could be sent.
+    /// End: data can be sent from now on.
     pub ended_ns: u64,
 }
 
-/// What TLS adds to a socket.
+/// TLS on a socket: its session and the buffers of records.
 #[derive(Debug)]
-struct Secured {
+struct TlsState {
     session: Session,
     /// Records that the socket would not take yet.
     unsent: Vec<u8>,
     /// Data that came together with the end of the handshake, and that nobody has read yet: a server of HTTP/2 sends its settings at once
     /// (RFC 9113, section 3.4).
     early: Vec<u8>,
-    /// Bytes that were taken, and not told to be: some records of theirs are among those that were not sent.
-    claimed: Option<usize>,
+    /// Bytes that a write has accepted without reporting it yet: some of their records have not gone to the socket.
+    accepted: Option<usize>,
     begun_ns: u64,
     /// None: the handshake goes on.
     ended_ns: Option<u64>,
-    /// The handshake was told of.
-    is_told: bool,
-    /// Closing it shows the other side that something is missing.
-    breaks_off: Cell<bool>,
+    /// The handshake was taken by [`ByteStream::take_handshake`].
+    is_reported: bool,
+    /// The stream ends without `close_notify`.
+    is_aborted: Cell<bool>,
 }
 
 impl<T: Descriptor> ByteStream<T> {
     /// TCP in the clear.
     #[inline]
-    pub fn clear(socket: T) -> Self {
+    pub fn cleartext(socket: T) -> Self {
         Self { socket, tls: None }
     }
 
     /// TLS on a socket that is connected, or is being connected.
-    pub fn secured(socket: T, session: Session) -> Self {
-        let mut stream = Self::clear(socket);
-        stream.secure(session);
+    pub fn over_tls(socket: T, session: Session) -> Self {
+        let mut stream = Self::cleartext(socket);
+        stream.start_tls(session);
         stream
     }
 
-    /// TLS from now on, on what was in the clear until now: a tunnel.
-    pub fn secure(&mut self, session: Session) {
-        let secured = Secured {
+    /// Starts TLS on a stream in the clear: a tunnel.
+    pub fn start_tls(&mut self, session: Session) {
+        let secured = TlsState {
             session,
             unsent: Vec::new(),
             early: Vec::new(),
-            claimed: None,
+            accepted: None,
             begun_ns: monotonic_ns(),
             ended_ns: None,
-            is_told: false,
-            breaks_off: Cell::new(false),
+            is_reported: false,
+            is_aborted: Cell::new(false),
         };
         self.tls = Some(Box::new(secured));
     }
 
-    /// The same where the other side has begun with it already: `early` is what it has sent.
-    pub fn secure_begun(&mut self, session: Session, early: &[u8]) -> io::Result<()> {
-        self.secure(session);
+    /// Starts TLS where the other side has begun already: `early` is what it has sent.
+    pub fn start_tls_begun(&mut self, session: Session, early: &[u8]) -> io::Result<()> {
+        self.start_tls(session);
         let Self { socket, tls: Some(tls) } = self else { return Ok(()) };
         let mut is_data = false;
         let result = tls.session.receive(&mut early.to_vec(), &mut |_| is_data = true, &mut tls.unsent);
@@ -142,20 +141,18 @@ impl<T: Descriptor> ByteStream<T> {
     /// TLS if there is a session, else in the clear.
     pub fn new(socket: T, session: Option<Session>) -> Self {
         match session {
-            None => Self::clear(socket),
-            Some(session) => Self::secured(socket, session),
+            None => Self::cleartext(socket),
+            Some(session) => Self::over_tls(socket, session),
         }
     }
 
-    /// What it lies on.
     #[inline]
     pub fn socket(&self) -> &T {
         &self.socket
     }
 
-    /// It is TLS.
     #[inline]
-    pub fn is_secured(&self) -> bool {
+    pub fn is_tls(&self) -> bool {
         self.tls.is_some()
     }
 
@@ -166,34 +163,34 @@ impl<T: Descriptor> ByteStream<T> {
     }
 
     /// Begins the handshake of a client, or goes on with it. Its first bytes are sent with the first data that are.
-    pub fn shake_hands(&mut self) -> io::Result<()> {
+    pub fn handshake(&mut self) -> io::Result<()> {
         let Self { socket, tls: Some(tls) } = self else { return Ok(()) };
-        tls.shake_hands(socket)
+        tls.handshake(socket)
     }
 
     /// The handshake, once: after it is over.
     pub fn take_handshake(&mut self) -> Option<Handshake> {
         let tls = self.tls.as_mut()?;
-        let ended_ns = tls.ended_ns.filter(|_| !tls.is_told)?;
-        tls.is_told = true;
-        Some(Handshake { agreed: tls.session.agreed()?, begun_ns: tls.begun_ns, ended_ns })
+        let ended_ns = tls.ended_ns.filter(|_| !tls.is_reported)?;
+        tls.is_reported = true;
+        Some(Handshake { negotiated: tls.session.negotiated()?, begun_ns: tls.begun_ns, ended_ns })
     }
 
-    /// Reads once, into at least [`LEAST_ROOM`] bytes. A server makes the handshake while it reads.
+    /// Reads once, into at least [`MIN_READ_BYTES`] bytes. A server makes the handshake while it reads.
     #[inline]
-    pub fn recv(&mut self, into: &mut [u8]) -> io::Result<Read> {
+    pub fn recv(&mut self, into: &mut [u8]) -> io::Result<ByteRead> {
         let Self { socket, tls } = self;
-        recv_on(socket, tls, into, When::Told)
+        recv_on(socket, tls, into, Timestamping::Told)
     }
 
-    /// The same for those who need not know when it came: a cheaper call.
+    /// Reads like [`Self::recv`], without a receive timestamp: a cheaper call.
     #[inline]
-    pub fn recv_unstamped(&mut self, into: &mut [u8]) -> io::Result<Read> {
+    pub fn recv_unstamped(&mut self, into: &mut [u8]) -> io::Result<ByteRead> {
         let Self { socket, tls } = self;
-        recv_on(socket, tls, into, When::Untold)
+        recv_on(socket, tls, into, Timestamping::Untold)
     }
 
-    /// Writes as much as it takes; how much. Before the handshake is over it takes nothing.
+    /// Writes as much as the stream takes, and returns the count. Before the handshake is over it takes nothing.
     #[inline]
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Self { socket, tls } = self;
@@ -203,42 +200,42 @@ impl<T: Descriptor> ByteStream<T> {
         }
     }
 
-    /// The same with several parts.
+    /// Writes several parts like [`Self::send`].
     #[inline]
     pub fn send_parts(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let Self { socket, tls } = self;
         send_on(socket, tls, parts)
     }
 
-    /// Some of what it took has not been given to the socket yet.
+    /// Records of accepted data have not been given to the socket yet.
     #[inline]
     pub fn has_unsent(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| !tls.unsent.is_empty())
     }
 
-    /// Gives the socket what it had no room for.
+    /// Sends records that the socket had no room for.
     #[inline]
     pub fn flush(&mut self) -> io::Result<()> {
         let Self { socket, tls: Some(tls) } = self else { return Ok(()) };
         tls.flush(socket)
     }
 
-    /// The other side has said that it sends nothing more, which only reading tells: the socket may have nothing to tell of.
+    /// The other side has sent `close_notify`, which only reading tells: the socket may not become ready for it.
     #[inline]
-    pub fn has_heard_end(&self) -> bool {
+    pub fn has_received_close(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.session.is_closed())
     }
 
-    /// Tells the other side that nothing more is sent, as far as that can be done at once.
-    pub fn say_end(&mut self) {
+    /// Sends `close_notify`, as far as that can be done at once.
+    pub fn send_close_notify(&mut self) {
         let Self { socket, tls: Some(tls) } = self else { return };
-        tls.say_end(socket);
+        tls.send_close_notify(socket);
     }
 
-    /// From now on, closing it shows the other side that something is missing: there is no `close_notify`.
-    pub fn break_off(&self) {
+    /// Makes the end of the stream visible as premature: no `close_notify` is sent.
+    pub fn abort(&self) {
         if let Some(tls) = &self.tls {
-            tls.breaks_off.set(true);
+            tls.is_aborted.set(true);
         }
     }
 }
@@ -247,12 +244,12 @@ impl<T: Descriptor> Drop for ByteStream<T> {
     #[inline]
     fn drop(&mut self) {
         if self.tls.is_some() {
-            self.say_end();
+            self.send_close_notify();
         }
     }
 }
 
-/// What TLS has against an error of a stream; none: it is the socket's.
+/// The TLS error within an error of a stream; none: it is the socket's.
 pub fn tls_error(error: &io::Error) -> Option<&TlsError> {
     error.get_ref()?.downcast_ref()
 }
@@ -270,9 +267,9 @@ fn failed(error: TlsError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
-/// Whether the kernel is to tell when it received what is read.
+/// Whether a read takes the kernel's receive timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum When {
+enum Timestamping {
     Told,
     Untold,
 }
@@ -280,31 +277,35 @@ enum When {
 #[inline]
 fn recv_on(
     socket: &impl Descriptor,
-    tls: &mut Option<Box<Secured>>,
+    tls: &mut Option<Box<TlsState>>,
     into: &mut [u8],
-    when: When,
-) -> io::Result<Read> {
+    when: Timestamping,
+) -> io::Result<ByteRead> {
     match tls {
         None => {
             let (length, received) = recv_now(socket, into, when)?;
-            Ok(Read { length, received, more: length == into.len() })
+            Ok(ByteRead { length, received, more: length == into.len() })
         }
         Some(tls) => tls.recv(socket, into, when),
     }
 }
 
 #[inline]
-fn recv_now(socket: &impl Descriptor, into: &mut [u8], when: When) -> io::Result<(usize, Received)> {
+fn recv_now(
+    socket: &impl Descriptor,
+    into: &mut [u8],
+    when: Timestamping,
+) -> io::Result<(usize, RxTimestamp)> {
     match when {
-        When::Told => recv(socket, into),
-        When::Untold => Ok((recv_unstamped(socket, into)?, None)),
+        Timestamping::Told => recv(socket, into),
+        Timestamping::Untold => Ok((recv_unstamped(socket, into)?, None)),
     }
 }
 
 #[inline]
 fn send_on(
     socket: &impl Descriptor,
-    tls: &mut Option<Box<Secured>>,
+    tls: &mut Option<Box<TlsState>>,
     parts: &[IoSlice<'_>],
 ) -> io::Result<usize> {
     match (tls, parts) {
@@ -314,15 +315,15 @@ fn send_on(
     }
 }
 
-impl Secured {
-    fn shake_hands(&mut self, socket: &impl Descriptor) -> io::Result<()> {
+impl TlsState {
+    fn handshake(&mut self, socket: &impl Descriptor) -> io::Result<()> {
         if self.ended_ns.is_none() && self.unsent.is_empty() {
             self.session.begin(&mut self.unsent).map_err(failed)?;
         }
         self.flush(socket)?;
         while self.ended_ns.is_none() {
             let (read, length) = EARLY.with_borrow_mut(|room| {
-                let (read, length) = self.read(socket, PIECE_BYTES, room, When::Untold)?;
+                let (read, length) = self.read(socket, MAX_OPERATION_BYTES, room, Timestamping::Untold)?;
                 self.early.extend_from_slice(&room[..read.length]);
                 Ok::<_, io::Error>((read, length))
             })?;
@@ -337,16 +338,21 @@ impl Secured {
             }
         }
         // A server of HTTP/1.1 has nothing to send yet: it would be taken for the response to the first request.
-        let is_http2 = self.session.agreed().is_some_and(|agreed| agreed.is_http2);
+        let is_http2 = self.session.negotiated().is_some_and(|negotiated| negotiated.is_http2);
         if self.early.is_empty() || is_http2 { Ok(()) } else { Err(failed(before_a_request())) }
     }
 
     #[cold]
-    fn over(&self) -> io::Result<Read> {
-        Ok(Read { length: 0, received: None, more: false })
+    fn over(&self) -> io::Result<ByteRead> {
+        Ok(ByteRead { length: 0, received: None, more: false })
     }
 
-    fn recv(&mut self, socket: &impl Descriptor, into: &mut [u8], when: When) -> io::Result<Read> {
+    fn recv(
+        &mut self,
+        socket: &impl Descriptor,
+        into: &mut [u8],
+        when: Timestamping,
+    ) -> io::Result<ByteRead> {
         if !self.unsent.is_empty() {
             // The other side may wait for it: the end of the handshake, where no data went with it.
             let _ = self.flush(socket);
@@ -358,7 +364,7 @@ impl Secured {
             if self.session.is_closed() {
                 return self.over();
             }
-            let most = into.len().saturating_sub(self.session.kept_bytes()).min(PIECE_BYTES);
+            let most = into.len().saturating_sub(self.session.kept_bytes()).min(MAX_OPERATION_BYTES);
             if most == 0 {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "no room for a record of TLS"));
             }
@@ -377,22 +383,22 @@ impl Secured {
     }
 
     #[cold]
-    fn take_early(&mut self, into: &mut [u8]) -> Read {
+    fn take_early(&mut self, into: &mut [u8]) -> ByteRead {
         let length = self.early.len().min(into.len());
         into[..length].copy_from_slice(&self.early[..length]);
         self.early.drain(..length);
         // The socket does not tell of what was read from it before.
-        Read { length, received: None, more: true }
+        ByteRead { length, received: None, more: true }
     }
 
-    /// Reads at most so many bytes of records, and puts what they carry into `into`; gives that, and how many bytes were read.
+    /// Reads at most `most` bytes of records, and decrypts them into `into`. Returns the read and the bytes that came from the socket.
     fn read(
         &mut self,
         socket: &impl Descriptor,
         most: usize,
         into: &mut [u8],
-        when: When,
-    ) -> io::Result<(Read, usize)> {
+        when: Timestamping,
+    ) -> io::Result<(ByteRead, usize)> {
         let was_open = self.session.is_open();
         let (length, count, received, result) = INCOMING.with_borrow_mut(|incoming| {
             let (count, received) = recv_now(socket, &mut incoming[..most], when)?;
@@ -418,25 +424,25 @@ impl Secured {
         }
         result.map_err(failed)?;
         let more = count == most || self.session.is_closed();
-        Ok((Read { length, received, more }, count))
+        Ok((ByteRead { length, received, more }, count))
     }
 
     fn send(&mut self, socket: &impl Descriptor, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         if self.ended_ns.is_none() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        if self.unsent.len() > SENT_TOGETHER {
+        if self.unsent.len() > COALESCED_BYTES {
             self.flush(socket)?;
         }
         match parts {
             [] => Ok(0),
-            [first, rest @ ..] if first.len() >= PIECE_BYTES || rest.is_empty() => {
-                self.seal(socket, &first[..first.len().min(PIECE_BYTES)])
+            [first, rest @ ..] if first.len() >= MAX_OPERATION_BYTES || rest.is_empty() => {
+                self.seal(socket, &first[..first.len().min(MAX_OPERATION_BYTES)])
             }
             parts => GATHERED.with_borrow_mut(|gathered| {
                 gathered.clear();
                 for part in parts {
-                    let room = PIECE_BYTES - gathered.len();
+                    let room = MAX_OPERATION_BYTES - gathered.len();
                     gathered.extend_from_slice(&part[..part.len().min(room)]);
                 }
                 self.seal(socket, gathered)
@@ -463,7 +469,7 @@ impl Secured {
         })
     }
 
-    /// Gives the socket as much as it takes, and keeps the rest.
+    /// Sends records, and keeps those that the socket does not take.
     fn give(&mut self, socket: &impl Descriptor, out: &[u8]) -> io::Result<()> {
         let sent = match send(socket, out, SendFlags::NOSIGNAL) {
             Ok(sent) => sent,
@@ -483,9 +489,9 @@ impl Secured {
         if self.unsent.is_empty() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
     }
 
-    fn say_end(&mut self, socket: &impl Descriptor) {
+    fn send_close_notify(&mut self, socket: &impl Descriptor) {
         // Said once; and not in the middle of something.
-        if self.breaks_off.replace(true) || self.ended_ns.is_none() || !self.unsent.is_empty() {
+        if self.is_aborted.replace(true) || self.ended_ns.is_none() || !self.unsent.is_empty() {
             return;
         }
         self.session.close(&mut self.unsent);
@@ -494,6 +500,6 @@ impl Secured {
     }
 }
 
+mod async_io;
 #[cfg(test)]
 mod tests;
-mod tokios;

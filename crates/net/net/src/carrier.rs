@@ -1,20 +1,20 @@
-//! A body, carried over from one connection to the other. Bytes in, bytes out, and when it is done.
+//! A body in transit from one connection to another: bytes in, bytes out, and its end.
 
 use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, ChunkError, Decoder, LAST_CHUNK, Piece, chunk_head};
 use assay_http::framing::BodyFraming;
 
-/// Takes a body apart as it came, and puts it together as it goes on.
+/// Decodes a body in the framing that it arrives in, and encodes it in the one that it leaves in.
 #[derive(Debug)]
 pub struct Carrier {
-    from: From,
-    /// It goes on in chunks.
+    from: IncomingBody,
+    /// The body leaves in chunked coding.
     in_chunks: bool,
-    /// Bytes of the body itself so far.
+    /// Bytes of content so far.
     pub payload: u64,
 }
 
 #[derive(Debug)]
-enum From {
+enum IncomingBody {
     Length(u64),
     Chunked(Decoder),
     UntilClose,
@@ -22,56 +22,56 @@ enum From {
 }
 
 impl Carrier {
-    /// A body that comes like this, and goes on in chunks or as it is.
+    /// A body that arrives in `framing`, and leaves in chunks or as it is.
     pub fn new(framing: BodyFraming, in_chunks: bool) -> Self {
         let from = match framing {
-            BodyFraming::None | BodyFraming::Length(0) => From::Done,
-            BodyFraming::Length(bytes) => From::Length(bytes),
-            BodyFraming::Chunked => From::Chunked(Decoder::new()),
-            BodyFraming::UntilClose => From::UntilClose,
+            BodyFraming::None | BodyFraming::Length(0) => IncomingBody::Done,
+            BodyFraming::Length(bytes) => IncomingBody::Length(bytes),
+            BodyFraming::Chunked => IncomingBody::Chunked(Decoder::new()),
+            BodyFraming::UntilClose => IncomingBody::UntilClose,
         };
         Self { from, in_chunks, payload: 0 }
     }
 
     pub fn is_done(&self) -> bool {
-        matches!(self.from, From::Done)
+        matches!(self.from, IncomingBody::Done)
     }
 
-    /// Goes on byte by byte as it comes.
+    /// The body leaves byte by byte as it arrives.
     pub fn is_plain(&self) -> bool {
-        !self.in_chunks && matches!(self.from, From::Length(_) | From::UntilClose)
+        !self.in_chunks && matches!(self.from, IncomingBody::Length(_) | IncomingBody::UntilClose)
     }
 
-    /// How many plain bytes are still to come, at most; none: it does not go on byte by byte, or all has come.
+    /// Upper bound on the plain bytes still to come; none: the body does not leave byte by byte, or all has come.
     pub fn plain_left(&self) -> Option<u64> {
         match self.from {
-            From::Length(left) if !self.in_chunks => Some(left),
-            From::UntilClose if !self.in_chunks => Some(u64::MAX),
+            IncomingBody::Length(left) if !self.in_chunks => Some(left),
+            IncomingBody::UntilClose if !self.in_chunks => Some(u64::MAX),
             _ => None,
         }
     }
 
-    /// How many of so many plain bytes belong to the body; they are done with.
+    /// Consumes up to `count` plain bytes of the body, and returns how many belong to it.
     pub fn take_plain(&mut self, count: usize) -> usize {
         let taken = match &mut self.from {
-            From::Length(left) => {
+            IncomingBody::Length(left) => {
                 let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(count);
                 *left -= taken as u64;
                 if *left == 0 {
-                    self.from = From::Done;
+                    self.from = IncomingBody::Done;
                 }
                 taken
             }
-            From::UntilClose => count,
-            From::Chunked(_) | From::Done => 0,
+            IncomingBody::UntilClose => count,
+            IncomingBody::Chunked(_) | IncomingBody::Done => 0,
         };
         self.payload += taken as u64;
         taken
     }
 
-    /// Appends what goes on of these bytes; how many of them are done with.
+    /// Appends what leaves for these bytes, and returns the count that is consumed.
     pub fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, ChunkError> {
-        let From::Chunked(decoder) = &mut self.from else {
+        let IncomingBody::Chunked(decoder) = &mut self.from else {
             let taken = self.take_plain(bytes.len());
             append(out, &bytes[..taken], self.in_chunks);
             if taken > 0 && self.is_done() && self.in_chunks {
@@ -92,17 +92,17 @@ impl Carrier {
                 Piece::End => break,
             }
         }
-        self.from = From::Done;
+        self.from = IncomingBody::Done;
         if self.in_chunks {
             out.extend_from_slice(LAST_CHUNK);
         }
         Ok(at)
     }
 
-    /// The connection has ended; whether the body has too.
+    /// Ends the input, and returns whether the body is complete.
     pub fn end(&mut self, out: &mut Vec<u8>) -> bool {
-        if matches!(self.from, From::UntilClose) {
-            self.from = From::Done;
+        if matches!(self.from, IncomingBody::UntilClose) {
+            self.from = IncomingBody::Done;
             if self.in_chunks {
                 out.extend_from_slice(LAST_CHUNK);
             }

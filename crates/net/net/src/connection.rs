@@ -1,7 +1,7 @@
-//! A connection: a byte stream, what came on it and was not used, and how long may be waited for it.
+//! A connection: a byte stream with its unread input, its deadline and shared buffers.
 //!
-//! Everything that speaks HTTP here reads and writes through this, on either side. The stream is TCP, or whatever else brings
-//! bytes in order; what the bytes mean is not known here.
+//! Everything that speaks HTTP here reads and writes through this, on either side. The stream is TCP, or anything else that delivers bytes
+//! in order; their meaning is not known here.
 
 use std::future::Future;
 use std::io;
@@ -13,60 +13,56 @@ use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
+use crate::buffers::{BufferPool, InputBuffer, write_all};
+use crate::deadlines::{Deadline, Deadlines, TICK_NS};
+use crate::http2::RefusalCounts;
 use crate::limits::{LINGER, LINGER_READS};
-use crate::memory::{Input, Memory, write_all};
-use crate::refused::Refused;
-use crate::watch::{Deadline, TICK_NS, Watch};
 use assay_base::clock::monotonic_ns;
 
-/// What all connections of a thread share: buffers, and the watch over their deadlines.
+/// State that all connections of a thread share: buffers and deadlines.
 pub struct Resources {
-    pub memory: Memory,
-    /// Deadlines. Somebody has to call [`Watch::tick`] for them: [`Resources::keep_deadlines`] does.
-    pub watch: Rc<Watch>,
+    pub memory: BufferPool,
+    /// Deadlines, which take effect only while [`Deadlines::tick`] is called: [`Resources::run_deadlines`] does that.
+    pub deadlines: Rc<Deadlines>,
     /// Requests of HTTP/2 that were refused before a handler had seen them.
-    pub refused: Refused,
+    pub refusals: RefusalCounts,
 }
 
 impl Resources {
     pub fn new() -> Rc<Self> {
-        let watch = Rc::new(Watch::new(monotonic_ns()));
-        Rc::new(Self { memory: Memory::new(), watch, refused: Refused::default() })
+        let deadlines = Rc::new(Deadlines::new(monotonic_ns()));
+        Rc::new(Self { memory: BufferPool::new(), deadlines, refusals: RefusalCounts::default() })
     }
 
-    /// Looks through all deadlines, as often as is needed, in a local task that ends when nobody shares these any more. Without
-    /// it nobody is ever late.
-    pub fn keep_deadlines(self: &Rc<Self>) {
+    /// Runs all deadlines in a local task that ends with the last user of these resources. Without it no deadline ever passes.
+    pub fn run_deadlines(self: &Rc<Self>) {
         let resources = Rc::downgrade(self);
         spawn_local(async move {
             let mut next_ns = TICK_NS;
             loop {
                 sleep(Duration::from_nanos(next_ns)).await;
                 let Some(resources) = resources.upgrade() else { return };
-                next_ns = resources.watch.tick(monotonic_ns());
+                next_ns = resources.deadlines.tick(monotonic_ns());
             }
         });
     }
 }
 
-/// A connection, on either side of it.
+/// A connection, of a client or of a server.
 pub struct Connection<S = TcpStream> {
-    /// Where bytes come from and go to.
     pub stream: S,
-    /// What came and was not used.
-    pub input: Input,
-    /// How long reads and writes may wait.
+    /// Bytes that were received and not used yet.
+    pub input: InputBuffer,
     pub deadline: Deadline,
     resources: Rc<Resources>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub fn new(stream: S, resources: &Rc<Resources>) -> Self {
-        let deadline = resources.watch.enter();
-        Self { stream, input: Input::default(), deadline, resources: Rc::clone(resources) }
+        let deadline = resources.deadlines.register();
+        Self { stream, input: InputBuffer::default(), deadline, resources: Rc::clone(resources) }
     }
 
-    /// What it shares with others.
     pub fn resources(&self) -> &Rc<Resources> {
         &self.resources
     }
@@ -76,22 +72,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub fn read<T>(
         &mut self,
         limit: Duration,
-        take: impl FnOnce(&[u8], &mut Input, &Memory) -> T,
+        take: impl FnOnce(&[u8], &mut InputBuffer, &BufferPool) -> T,
     ) -> impl Future<Output = io::Result<T>> {
         self.deadline.await_peer(limit);
         let (memory, input, deadline) = (&self.resources.memory, &mut self.input, &self.deadline);
         memory.read(&mut self.stream, deadline, |bytes| {
-            deadline.earn(bytes.len() as u64);
+            deadline.credit(bytes.len() as u64);
             take(bytes, input, memory)
         })
     }
 
-    /// What it is made of, for those who read it in their own way: the stream, its deadline, its input and the memory for that.
-    pub fn parts(&mut self) -> (&mut S, &Deadline, &mut Input, &Memory) {
+    /// Splits the connection for users that read in their own way: the stream, its deadline, its input and the buffers for that.
+    pub fn parts(&mut self) -> (&mut S, &Deadline, &mut InputBuffer, &BufferPool) {
         (&mut self.stream, &self.deadline, &mut self.input, &self.resources.memory)
     }
 
-    /// Waits for bytes, no longer than `limit`, and adds them to the input; how many (none: the other side has closed).
+    /// Waits for bytes, no longer than `limit`, and appends them to the input. Returns the count; 0: the other side has closed.
     pub fn fill(&mut self, limit: Duration) -> impl Future<Output = io::Result<usize>> {
         self.read(limit, |bytes, input, memory| {
             input.append(bytes, memory);
@@ -108,10 +104,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         write_all(&mut self.stream, &self.deadline, Some(limit), parts)
     }
 
-    /// Ends it without taking back what was said last: closing while something is unread resets the connection, and the other
-    /// side might never read that.
+    /// Closes the connection without losing the last response: closing while something is unread resets the connection, and the other side
+    /// might never read that.
     pub async fn linger(&mut self) {
-        // If it has ended already, so does the reading.
+        // If the connection has ended already, reading ends as well.
         let _ = self.stream.shutdown().await;
         self.deadline.set_closing();
         for _ in 0..LINGER_READS {

@@ -1,9 +1,9 @@
 //! The server's side of a connection: requests are read and responses written, one after the other.
 //!
-//! This is the seam between a request with its response and how both lie on the wire. A [`Handler`] is given the head of a request,
-//! takes its body with [`Exchange::next_part`], and responds with field lines, a [`Framing`] and parts of a body. Where a head
-//! ends, how the end of a body is told and whether the connection lives on is decided here. HTTP/1.1 lies below; another version
-//! of HTTP is another [`Exchange`] with the same interface.
+//! This is the seam between a request with its response and their form on the wire. A [`Handler`] is given the head of a request, takes its
+//! body with [`Exchange::next_part`], and responds with field lines, a [`ResponseFraming`] and parts of a body. Where a head ends, how the
+//! end of a body is marked and whether the connection persists is decided here. HTTP/1.1 lies below; another version of HTTP is another
+//! [`Exchange`] with the same interface.
 //!
 //! *Does not:* know the meaning of requests and responses, or accept connections ([`crate::listen`] does).
 
@@ -22,50 +22,51 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use tokio::net::TcpStream;
 
 use crate::body::{BodyError, BodyReader, Chunk};
+use crate::buffers::{self, InputBuffer};
 use crate::connection::{Connection, Resources};
-use crate::fields::{self, Received};
-use crate::limits::{HEAD, LEAST_RATE, RESTING, SPARED};
-use crate::memory::{self, Input};
-use crate::watch::Awaits;
+use crate::deadlines::WaitReason;
+use crate::fields::{self, ReceivedProtocol};
+use crate::limits::{EVICTION_GRACE, HEAD_TIMEOUT, MIN_BODY_RATE, NEXT_REQUEST_WAIT};
 
-/// What a connection lies on.
-pub trait Stream: AsyncRead + AsyncWrite + Unpin {
-    /// From now on, closing it shows the other side that something is missing.
+/// Transport of a connection: TCP, TLS, or a stream of HTTP/2.
+pub trait Transport: AsyncRead + AsyncWrite + Unpin {
+    /// Makes the end of the transport visible as premature: a reset.
     fn reset_on_close(&self);
 
-    /// Its client was late with the body of a request, or with taking the response.
+    /// Notes that the client was late with the body of a request, or with taking the response.
     fn set_late(&self) {}
 
-    /// Its client has been at a head, or at a handshake, for long: until it is said that it is not slow any more, nothing is urgent on it.
+    /// Notes that the client has been sending a head, or making a handshake, for long: until it is no longer slow, nothing is urgent on the
+    /// connection.
     fn set_slow(&self, _is_slow: bool) {}
 
-    /// Its handshake is not over: nothing can have come on it yet.
-    fn is_opening(&self) -> bool {
+    /// Whether the handshake goes on: no request can have come yet.
+    fn is_handshaking(&self) -> bool {
         false
     }
 
-    /// It carries requests of a client that speaks HTTP/2, one after the other.
+    /// Whether the transport is a stream of HTTP/2, which carries requests one after the other.
     fn is_http2(&self) -> bool {
         false
     }
 
-    /// Everything about the last request is done, and another may come on it.
-    fn rest(&mut self) {}
+    /// Notes that the last request is complete: another may follow.
+    fn begin_idle(&mut self) {}
 
-    /// Waits until the other side has gone for certain: its connection or its stream was reset. One that only sends nothing more may
-    /// still wait for what it gets; whether it does is not known before something is written, so that it has not gone.
-    fn until_gone(&self) -> impl Future<Output = ()> {
+    /// Waits until the other side has certainly disconnected: its connection or its stream was reset. A half-closed one may still wait for
+    /// its response; whether it does is not known before something is written, so it counts as connected.
+    fn wait_disconnected(&self) -> impl Future<Output = ()> {
         std::future::pending()
     }
 }
 
-impl Stream for TcpStream {
+impl Transport for TcpStream {
     fn reset_on_close(&self) {
         // Nothing more can be done if that fails.
         let _ = self.set_zero_linger();
     }
 
-    async fn until_gone(&self) {
+    async fn wait_disconnected(&self) {
         // Where the system does not say, reading and writing will.
         if self.ready(Interest::ERROR).await.is_err() {
             std::future::pending().await
@@ -73,20 +74,21 @@ impl Stream for TcpStream {
     }
 }
 
-/// Waits for something that a client has no part in, as long as the client is there; an error: it has gone.
-pub async fn unless_gone<S: Stream, T>(
+/// Runs `work`, in which a client has no part, as long as the client is connected; an error: it has disconnected.
+pub async fn unless_disconnected<S: Transport, T>(
     client: &Connection<S>,
     work: impl Future<Output = T>,
 ) -> io::Result<T> {
     tokio::select! {
         biased;
         done = work => Ok(done),
-        () = until_gone(client) => Err(io::ErrorKind::ConnectionReset.into()),
+        () = wait_disconnected(client) => Err(io::ErrorKind::ConnectionReset.into()),
     }
 }
 
-/// Waits until a client has gone. A wait that is short, as nearly all are, asks no socket for that ([`crate::watch::Deadline::remind`]).
-pub(crate) async fn until_gone<S: Stream>(client: &Connection<S>) {
+/// Waits until a client has disconnected. A wait that is short, as nearly all are, polls no socket for that
+/// ([`crate::deadlines::Deadline::remind`]).
+pub(crate) async fn wait_disconnected<S: Transport>(client: &Connection<S>) {
     let Connection { stream, deadline, .. } = client;
     if !stream.is_http2() {
         deadline.remind();
@@ -96,39 +98,38 @@ pub(crate) async fn until_gone<S: Stream>(client: &Connection<S>) {
         })
         .await;
     }
-    stream.until_gone().await;
+    stream.wait_disconnected().await;
 }
 
-/// How long a client may take.
+/// Limits on the time and the size of what a client sends and takes.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientLimits {
-    /// Until a request begins.
+    /// Limit on the wait for a request.
     pub idle: Duration,
-    /// For the head of a request, from its first byte on.
+    /// Limit on the head of a request, from its first byte on.
     pub head: Duration,
-    /// For each part of a body.
+    /// Limit on the wait for each part of a body.
     pub read: Duration,
-    /// For each step of taking a response.
+    /// Limit on each write of a response.
     pub write: Duration,
     /// Longest head of a request, in bytes.
     pub head_bytes: usize,
     /// Longest target of a request, in bytes.
     pub target_bytes: usize,
-    /// Least bytes of a body that it has to send or take in a second, after the time for a part; 0: any.
+    /// Lowest rate in bytes a second at which a body may be sent or taken, after the time for a part; 0: any.
     pub least_rate: u64,
 }
 
 impl ClientLimits {
-    /// So long for each step that is read, and so long for each step that is written; a head may take as long as a step, and no
-    /// longer than [`HEAD`].
+    /// Limits from those of each read and each write; a head may take as long as a read, and no longer than [`HEAD_TIMEOUT`].
     pub fn new(read: Duration, write: Duration) -> Self {
         let (head_bytes, target_bytes) = (MAX_HEAD_BYTES, MAX_HEAD_BYTES);
-        let least_rate = LEAST_RATE;
-        Self { idle: read, head: read.min(HEAD), read, write, head_bytes, target_bytes, least_rate }
+        let least_rate = MIN_BODY_RATE;
+        Self { idle: read, head: read.min(HEAD_TIMEOUT), read, write, head_bytes, target_bytes, least_rate }
     }
 
-    /// A request may go on with so many bytes of which the head is not complete.
-    fn allow(&self, unread: &[u8]) -> Result<(), Refusal> {
+    /// Checks the length of an incomplete head.
+    fn check_incomplete(&self, unread: &[u8]) -> Result<(), Refusal> {
         if unread.len() > self.target_bytes + METHOD_BYTES && memchr::memchr(b'\n', unread).is_none() {
             return Err(Refusal::TargetTooLong(self.target_bytes));
         }
@@ -136,28 +137,29 @@ impl ClientLimits {
     }
 }
 
-/// A target that is too long is told from a head without end once it is so much too long: the method is before it.
+/// Room for the method before a target: a head that has no end yet and is longer than the limit on targets by this much has a target that
+/// is too long.
 const METHOD_BYTES: usize = 64;
 
-/// Why a request is refused before its handler has seen it.
+/// Reason to refuse a request before its handler has seen it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// Its head is not HTTP, or too long.
+    /// The head is not HTTP, or too long.
     #[error(transparent)]
     Head(#[from] HeadError),
-    /// Its head is longer than this server takes.
+    /// The head is longer than this server accepts.
     #[error("the head of the request is longer than the {0} bytes that are accepted here")]
     HeadTooLong(usize),
-    /// So is its target.
+    /// The target is longer than this server accepts.
     #[error("the target of the request is longer than the {0} bytes that are accepted here")]
     TargetTooLong(usize),
-    /// It began and did not end.
+    /// The head was not complete in time.
     #[error("the request did not come in time")]
     TooSlow,
 }
 
 impl Refusal {
-    /// The status that tells the client.
+    /// Status of the response.
     pub fn status(&self) -> u16 {
         match self {
             Refusal::Head(error) => error.status(),
@@ -168,17 +170,14 @@ impl Refusal {
     }
 }
 
-/// How the end of a response is told to a client.
+/// Framing of a response: how the client recognises its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
-    /// There is no body.
+pub enum ResponseFraming {
     None,
-    /// There is no body, but one of this length would be.
+    /// No body, but the length that it would have (HEAD).
     Described(u64),
-    /// So many bytes.
     Length(u64),
     Chunked,
-    /// The connection ends with it.
     UntilClose,
 }
 
@@ -189,56 +188,53 @@ pub struct Request<'i> {
     /// The bytes of the head.
     pub bytes: &'i [u8],
     /// The version of HTTP that the client has sent it in.
-    pub received: Received,
+    pub received: ReceivedProtocol,
 }
 
-/// What follows a request.
+/// State of a connection after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    /// The next one, if the connection lives on.
+pub enum AfterResponse {
+    /// Another request may follow, if the connection persists.
     Request,
-    /// No HTTP: the caller of [`serve`] has the connection for itself.
+    /// HTTP has ended: the connection belongs to the caller of [`serve`].
     Detached,
 }
 
 /// A connection from a client, and what is known of its current request.
 pub struct Exchange<S = TcpStream> {
     pub connection: Connection<S>,
-    /// What the client speaks.
+    /// Version of the current request.
     pub version: Version,
     /// Another request may follow.
     pub persists: bool,
-    /// Some of the request is not read yet, or never will be: what follows on the connection is not another request.
+    /// Part of the request is not read yet, or never will be: what follows on the connection is not another request.
     pub leaves_unread: bool,
-    /// The request has a body that is still to be read.
     body: BodyReader,
-    /// How long the client may take.
     pub limits: ClientLimits,
 }
 
 /// Handles the requests of a connection.
 pub trait Handler {
-    /// What the connection lies on.
-    type Stream: Stream;
+    type Transport: Transport;
 
-    fn exchange(&mut self) -> &mut Exchange<Self::Stream>;
+    fn exchange(&mut self) -> &mut Exchange<Self::Transport>;
 
     /// Responds to a request. An error was caused by the client, or has been reported to it: the connection ends without a
     /// further response.
-    fn respond(&mut self, request: &Request<'_>) -> impl Future<Output = io::Result<Next>>;
+    fn respond(&mut self, request: &Request<'_>) -> impl Future<Output = io::Result<AfterResponse>>;
 
     /// Responds to a malformed request; after that the connection cannot be used. The response to a HEAD has no body.
     fn refuse(&mut self, refusal: Refusal, is_head: bool) -> impl Future<Output = io::Result<()>>;
 
-    /// A request has ended; `complete`: all of the response was written.
-    fn ended(&mut self, _complete: bool) {}
+    /// Called when a request has ended; `complete`: all of the response was written.
+    fn on_request_end(&mut self, _complete: bool) {}
 }
 
 /// Serves the requests of a connection until it ends or is detached.
-pub async fn serve<H: Handler>(handler: &mut H) -> io::Result<Next> {
+pub async fn serve<H: Handler>(handler: &mut H) -> io::Result<AfterResponse> {
     loop {
-        let ended = match turn(handler).await {
-            Ok(None) => return Ok(Next::Request),
+        let ended = match serve_request(handler).await {
+            Ok(None) => return Ok(AfterResponse::Request),
             Ok(Some(next)) => Ok(next),
             Err(error) => Err(error),
         };
@@ -246,11 +242,11 @@ pub async fn serve<H: Handler>(handler: &mut H) -> io::Result<Next> {
         if ended.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
             let exchange = handler.exchange();
             exchange.connection.stream.reset_on_close();
-            exchange.note_late();
+            exchange.mark_late();
         }
-        handler.ended(ended.is_ok());
-        if ended? == Next::Detached {
-            return Ok(Next::Detached);
+        handler.on_request_end(ended.is_ok());
+        if ended? == AfterResponse::Detached {
+            return Ok(AfterResponse::Detached);
         }
         let exchange = handler.exchange();
         if !exchange.persists || exchange.leaves_unread {
@@ -258,28 +254,28 @@ pub async fn serve<H: Handler>(handler: &mut H) -> io::Result<Next> {
             if leaves_some && !exchange.connection.deadline.is_dismissed() {
                 Box::pin(exchange.connection.linger()).await;
             }
-            return Ok(Next::Request);
+            return Ok(AfterResponse::Request);
         }
     }
 }
 
-/// One request and its response; none: the client has no more.
-async fn turn<H: Handler>(handler: &mut H) -> io::Result<Option<Next>> {
+/// Serves one request; none: the client has no more.
+async fn serve_request<H: Handler>(handler: &mut H) -> io::Result<Option<AfterResponse>> {
     let exchange = handler.exchange();
     // The head lies here while it is needed, and what follows it in the input of the connection.
     let mut input = std::mem::take(&mut exchange.connection.input);
     let mut has_begun = !input.unread().is_empty();
     // A handshake has as long as a head.
-    let is_opening = exchange.connection.stream.is_opening();
+    let is_opening = exchange.connection.stream.is_handshaking();
     let has_time_of_head = has_begun || is_opening;
     if !has_begun {
-        exchange.connection.stream.rest();
+        exchange.connection.stream.begin_idle();
     }
     // A stream of HTTP/2 without a request keeps nobody out: its connection has a time of its own.
     let is_http2 = exchange.connection.stream.is_http2();
     exchange.connection.deadline.set(match is_http2 {
         _ if has_time_of_head => exchange.limits.head,
-        true => exchange.limits.idle.min(RESTING),
+        true => exchange.limits.idle.min(NEXT_REQUEST_WAIT),
         false => exchange.limits.idle,
     });
     let next = loop {
@@ -301,18 +297,18 @@ async fn turn<H: Handler>(handler: &mut H) -> io::Result<Option<Next>> {
                 let received = exchange.received();
                 break handler.respond(&Request { head, bytes, received }).await.map(Some);
             }
-            Ok(None) => match exchange.limits.allow(input.unread()) {
+            Ok(None) => match exchange.limits.check_incomplete(input.unread()) {
                 Ok(()) => {}
                 Err(refusal) => break refuse(handler, refusal, input.unread()).await,
             },
             Err(error) => break refuse(handler, error.into(), input.unread()).await,
         }
         let awaits = match is_http2 {
-            _ if has_begun || is_opening => Awaits::Head,
-            true => Awaits::Other,
-            false => Awaits::Request,
+            _ if has_begun || is_opening => WaitReason::Head,
+            true => WaitReason::Other,
+            false => WaitReason::Request,
         };
-        match wait(&mut exchange.connection, &mut input, awaits).await {
+        match read_request_bytes(&mut exchange.connection, &mut input, awaits).await {
             Ok(0) => break Ok(None),
             Ok(_) if has_begun => {}
             Ok(_) => {
@@ -328,14 +324,14 @@ async fn turn<H: Handler>(handler: &mut H) -> io::Result<Option<Next>> {
     next
 }
 
-/// Waits for bytes of a request under the deadline as it is, and adds them to `input`; how many (none: the other side has closed). It may
-/// be sent away meanwhile ([`crate::watch::Watch::dismiss_idle`], [`crate::watch::Longest`]).
-pub(crate) async fn wait<S: Stream>(
+/// Waits for bytes of a request under the deadline as it is, and appends them to `input`. Returns the count; 0: the other side has closed.
+/// The wait may be ended by others ([`crate::deadlines::Deadlines::close_idle`], [`crate::deadlines::LongestWaits`]).
+pub(crate) async fn read_request_bytes<S: Transport>(
     connection: &mut Connection<S>,
-    input: &mut Input,
-    awaits: Awaits,
+    input: &mut InputBuffer,
+    awaits: WaitReason,
 ) -> io::Result<usize> {
-    connection.deadline.set_awaits(awaits);
+    connection.deadline.set_wait_reason(awaits);
     let (stream, deadline, _, memory) = connection.parts();
     let filled = poll_fn(|cx| {
         let filled = memory.poll_read(stream, cx, |bytes| {
@@ -345,33 +341,39 @@ pub(crate) async fn wait<S: Stream>(
         if filled.is_ready() {
             return filled;
         }
-        if awaits == Awaits::Head && deadline.has_lasted(SPARED) {
+        if awaits == WaitReason::Head && deadline.has_lasted(EVICTION_GRACE) {
             stream.set_slow(true);
         }
-        memory::wait(deadline, cx)
+        buffers::poll_deadline(deadline, cx)
     })
     .await;
     if filled.is_err() {
-        connection.deadline.set_awaits(Awaits::Other);
+        connection.deadline.set_wait_reason(WaitReason::Other);
     }
     filled
 }
 
-async fn refuse<H: Handler>(handler: &mut H, refusal: Refusal, unread: &[u8]) -> io::Result<Option<Next>> {
-    handler.exchange().give_up();
-    Box::pin(handler.refuse(refusal, unread.starts_with(b"HEAD "))).await.map(|()| Some(Next::Request))
+async fn refuse<H: Handler>(
+    handler: &mut H,
+    refusal: Refusal,
+    unread: &[u8],
+) -> io::Result<Option<AfterResponse>> {
+    handler.exchange().close_after_response();
+    Box::pin(handler.refuse(refusal, unread.starts_with(b"HEAD ")))
+        .await
+        .map(|()| Some(AfterResponse::Request))
 }
 
-impl<S: Stream> Exchange<S> {
+impl<S: Transport> Exchange<S> {
     pub fn new(stream: S, resources: &Rc<Resources>, limits: ClientLimits) -> Self {
-        Self::of(Connection::new(stream, resources), limits)
+        Self::with_connection(Connection::new(stream, resources), limits)
     }
 
-    /// On a connection of which something may have been read.
-    pub fn of(connection: Connection<S>, limits: ClientLimits) -> Self {
-        connection.deadline.set_pace(limits.least_rate);
+    /// An exchange on a connection with input that may have been read already.
+    pub fn with_connection(connection: Connection<S>, limits: ClientLimits) -> Self {
+        connection.deadline.set_min_rate(limits.least_rate);
         if connection.stream.is_http2() {
-            connection.deadline.set_stream();
+            connection.deadline.mark_stream();
         }
         Self {
             connection,
@@ -383,14 +385,14 @@ impl<S: Stream> Exchange<S> {
         }
     }
 
-    /// The next response is to this request, which is followed by `rest`.
+    /// Begins a request, which is followed by `rest`.
     fn begin(&mut self, head: &RequestHead<'_>, rest: &[u8]) {
         self.version = head.facts.version;
         self.persists = head.persists();
         self.body = BodyReader::new(head.body());
         self.leaves_unread = !self.body.is_done();
-        self.connection.deadline.set_awaits(Awaits::Other);
-        self.connection.deadline.forgive();
+        self.connection.deadline.set_wait_reason(WaitReason::Other);
+        self.connection.deadline.clear_debt();
         if !rest.is_empty() {
             let memory = &self.connection.resources().clone().memory;
             self.connection.input.append(rest, memory);
@@ -398,17 +400,17 @@ impl<S: Stream> Exchange<S> {
     }
 
     /// The version of HTTP that the client has sent its request in.
-    fn received(&self) -> Received {
-        if self.connection.stream.is_http2() { Received::Http2 } else { self.version.into() }
+    fn received(&self) -> ReceivedProtocol {
+        if self.connection.stream.is_http2() { ReceivedProtocol::Http2 } else { self.version.into() }
     }
 
-    /// The connection ends with this response: what is left of the request is not read.
-    pub fn give_up(&mut self) {
+    /// Ends the connection with this response: the rest of the request is not read.
+    pub fn close_after_response(&mut self) {
         (self.persists, self.leaves_unread) = (false, true);
     }
 
     /// Whether the client understands interim responses.
-    pub fn takes_interim(&self) -> bool {
+    pub fn accepts_interim(&self) -> bool {
         self.version == Version::Http11
     }
 
@@ -416,39 +418,39 @@ impl<S: Stream> Exchange<S> {
     pub async fn next_part(&mut self) -> Result<Option<Chunk>, BodyError> {
         let part = self.body.next(&mut self.connection, self.limits.read).await;
         if matches!(&part, Err(BodyError::Io(error)) if error.kind() == io::ErrorKind::TimedOut) {
-            self.note_late();
+            self.mark_late();
         }
         let part = part?;
         self.leaves_unread = !self.body.is_done();
         Ok(part)
     }
 
-    /// Its client has had all the time that there is for a step: where others needed the place, it may have had less.
-    pub fn note_late(&self) {
+    /// Marks the client as late. Where others needed its slot, it may have had less than its full time, and is not marked.
+    pub fn mark_late(&self) {
         if !self.connection.deadline.is_dismissed() {
             self.connection.stream.set_late();
         }
     }
 
     /// All of the request's body was read, or it has none.
-    pub fn is_read(&self) -> bool {
+    pub fn is_body_read(&self) -> bool {
         self.body.is_done()
     }
 
-    /// How a body of this length, if it is known, is delimited for this client.
-    pub fn framing(&self, status: u16, length: Option<u64>) -> Framing {
+    /// Framing for this client of a body of this length, if the length is known.
+    pub fn framing(&self, status: u16, length: Option<u64>) -> ResponseFraming {
         match (length, self.version) {
-            _ if matches!(status, 204 | 304) => Framing::None,
-            (Some(bytes), _) => Framing::Length(bytes),
-            (None, Version::Http11) => Framing::Chunked,
-            (None, Version::Http10) => Framing::UntilClose,
+            _ if matches!(status, 204 | 304) => ResponseFraming::None,
+            (Some(bytes), _) => ResponseFraming::Length(bytes),
+            (None, Version::Http11) => ResponseFraming::Chunked,
+            (None, Version::Http10) => ResponseFraming::UntilClose,
         }
     }
 
-    /// How a body that comes like this is delimited for this client.
-    pub fn framing_of(&self, status: u16, body: BodyFraming) -> Framing {
+    /// Framing for this client of a body that arrives in this framing.
+    pub fn framing_for(&self, status: u16, body: BodyFraming) -> ResponseFraming {
         match body {
-            BodyFraming::None => Framing::None,
+            BodyFraming::None => ResponseFraming::None,
             BodyFraming::Length(bytes) => self.framing(status, Some(bytes)),
             BodyFraming::Chunked | BodyFraming::UntilClose => self.framing(status, None),
         }
@@ -456,20 +458,21 @@ impl<S: Stream> Exchange<S> {
 
     /// Appends the fields of this connection, and the empty line that ends the head. A connection ends with a response whose
     /// request was not read to its end.
-    pub fn append_framing(&mut self, out: &mut Vec<u8>, framing: Framing) {
+    pub fn append_framing(&mut self, out: &mut Vec<u8>, framing: ResponseFraming) {
         self.append_framing_with(out, b"", framing);
     }
 
-    /// The same, with these names of fields in `Connection`: the members of a list, or nothing.
-    pub fn append_framing_with(&mut self, out: &mut Vec<u8>, named: &[u8], framing: Framing) {
+    /// Appends the fields of this connection like [`Self::append_framing`], with these options in `Connection`: the members of a list, or
+    /// nothing.
+    pub fn append_framing_with(&mut self, out: &mut Vec<u8>, named: &[u8], framing: ResponseFraming) {
         self.persists &= !self.leaves_unread;
         match framing {
-            Framing::None => {}
-            Framing::Described(bytes) | Framing::Length(bytes) => {
+            ResponseFraming::None => {}
+            ResponseFraming::Described(bytes) | ResponseFraming::Length(bytes) => {
                 fields::append_number(out, "Content-Length", bytes);
             }
-            Framing::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
-            Framing::UntilClose => self.persists = false,
+            ResponseFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+            ResponseFraming::UntilClose => self.persists = false,
         }
         let connection: &[u8] = match (self.persists, self.version) {
             (false, _) => b"Connection: close\r\n\r\n",
@@ -485,10 +488,11 @@ impl<S: Stream> Exchange<S> {
         out.extend_from_slice(b"\r\n\r\n");
     }
 
-    /// Responds to a request that may not be passed on (RFC 9110, 7.6.2). A trace would only show what the client has just sent.
-    pub async fn respond_as_last(&mut self, method: &str) -> io::Result<u16> {
-        if !self.is_read() {
-            self.give_up();
+    /// Responds as the final recipient of a request whose Max-Forwards is 0 (RFC 9110, 7.6.2). A trace would only show what the client has
+    /// just sent.
+    pub async fn respond_as_final_recipient(&mut self, method: &str) -> io::Result<u16> {
+        if !self.is_body_read() {
+            self.close_after_response();
         }
         let (status, lines, text): (u16, &[u8], &str) = match method {
             "OPTIONS" => (200, b"Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n", ""),
@@ -518,7 +522,7 @@ impl<S: Stream> Exchange<S> {
         head.extend_from_slice(reason(status).as_bytes());
         head.extend_from_slice(b"\r\nContent-Type: text/plain; charset=utf-8\r\n");
         head.extend_from_slice(lines);
-        self.append_framing(&mut head, Framing::Length(text.len() as u64));
+        self.append_framing(&mut head, ResponseFraming::Length(text.len() as u64));
         self.write(&[&head, if is_head { &[] } else { text.as_bytes() }]).await
     }
 
@@ -528,7 +532,7 @@ impl<S: Stream> Exchange<S> {
     }
 
     /// Writes parts and the chunks behind them, in as few steps as the connection takes.
-    pub fn write_with<'p>(
+    pub fn write_chunks<'p>(
         &mut self,
         parts: &'p [&'p [u8]],
         chunks: &'p [Chunk],
@@ -542,11 +546,11 @@ impl<S: Stream> Exchange<S> {
         &mut self,
         head: &[&[u8]],
         chunks: &[Chunk],
-        framing: Framing,
+        framing: ResponseFraming,
         is_last: bool,
     ) -> io::Result<()> {
-        if framing != Framing::Chunked {
-            return self.write_with(head, chunks).await;
+        if framing != ResponseFraming::Chunked {
+            return self.write_chunks(head, chunks).await;
         }
         let bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
         let mut room = [0; CHUNK_HEAD_BYTES];
@@ -558,10 +562,10 @@ impl<S: Stream> Exchange<S> {
         self.connection.write_all(parts, self.limits.write).await
     }
 
-    /// The body broke off after its head was sent. The client must see that, so the connection ends: where that would look like
-    /// the end of the body, it is reset.
-    pub fn break_off(&self, framing: Framing) -> io::Error {
-        if framing == Framing::UntilClose {
+    /// Aborts a response whose body broke off. The client must see that, so the connection ends: where that would look like the end of the
+    /// body, it is reset.
+    pub fn abort(&self, framing: ResponseFraming) -> io::Error {
+        if framing == ResponseFraming::UntilClose {
             self.connection.stream.reset_on_close();
         }
         io::Error::new(io::ErrorKind::UnexpectedEof, "the body of the response broke off")

@@ -1,19 +1,17 @@
-//! The fields of a message that go on to the next hop (RFC 9110, 7.6).
+//! Fields of a message that are forwarded (RFC 9110, 7.6).
 
 use assay_http::field::{Field, Fields, is_named_in_connection, write_decimal};
 use assay_http::head::Version;
 
-/// The version of HTTP that a message was received in, as `Via` names it. Above the wire a request of HTTP/2 looks like one of
-/// HTTP/1.1, so its head does not say.
+/// Received-protocol of a message, as `Via` names it. Above the wire a request of HTTP/2 looks like one of HTTP/1.1, so its head does not
+/// say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Received {
-    /// In HTTP/1.0 or HTTP/1.1.
+pub enum ReceivedProtocol {
     Http1(Version),
-    /// In HTTP/2.
     Http2,
 }
 
-impl Received {
+impl ReceivedProtocol {
     /// The protocol-version of RFC 9110, 7.6.3. HTTP/2 has no minor version, which is written as 0 (RFC 9110, 2.5).
     #[inline]
     pub fn version(self) -> &'static str {
@@ -25,7 +23,7 @@ impl Received {
     }
 }
 
-impl From<Version> for Received {
+impl From<Version> for ReceivedProtocol {
     fn from(version: Version) -> Self {
         Self::Http1(version)
     }
@@ -47,36 +45,41 @@ pub fn is_hop_by_hop(field: &Field<'_>) -> bool {
     }
 }
 
-/// Appends the fields that go on, a line each ([`append_passing`]). Then our own `Via`: the version that it was received in, and
-/// our name.
+/// Appends the end-to-end fields, a line each ([`append_forwardable`]), and our own `Via`: the version that the message was received in,
+/// and our name.
 pub fn append_end_to_end<'b>(
     out: &mut Vec<u8>,
     fields: Fields<'b>,
-    (received, name): (impl Into<Received>, &str),
+    received: impl Into<ReceivedProtocol>,
+    name: &str,
     leave_out: impl FnMut(&Field<'b>) -> bool,
 ) {
-    append_passing(out, fields, leave_out);
+    append_forwardable(out, fields, leave_out);
     append_via(out, received.into(), name);
 }
 
 /// Appends `Via`: the version that the message was received in, and our name.
 #[inline]
-pub fn append_via(out: &mut Vec<u8>, received: Received, name: &str) {
+pub fn append_via(out: &mut Vec<u8>, received: ReceivedProtocol, name: &str) {
     out.extend_from_slice(b"Via: ");
     out.extend_from_slice(received.version().as_bytes());
     out.push(b' ');
     append_line_end(out, name.as_bytes());
 }
 
-/// Appends the fields that go on, a line each: not those of this connection, nor those that the sender names
-/// in `Connection`, nor those that `leave_out` picks, which sees all the others.
-pub fn append_passing<'b>(out: &mut Vec<u8>, fields: Fields<'b>, leave_out: impl FnMut(&Field<'b>) -> bool) {
-    append_passing_with(out, fields, |_| false, leave_out);
+/// Appends the fields to forward, a line each: not those of this connection, nor those that the sender names in `Connection`, nor those
+/// that `leave_out` picks, which sees all the others.
+pub fn append_forwardable<'b>(
+    out: &mut Vec<u8>,
+    fields: Fields<'b>,
+    leave_out: impl FnMut(&Field<'b>) -> bool,
+) {
+    append_forwardable_except(out, fields, |_| false, leave_out);
 }
 
-/// The same, with those that the sender names in `Connection` and whose names `is_kept` picks. The next recipient must be told that they
-/// are named there.
-pub fn append_passing_with<'b>(
+/// Appends fields like [`append_forwardable`], and also those that the sender names in `Connection` and whose names `is_kept` picks. The
+/// next recipient must be told that they are named there.
+pub fn append_forwardable_except<'b>(
     out: &mut Vec<u8>,
     fields: Fields<'b>,
     is_kept: impl Fn(&[u8]) -> bool,
@@ -113,8 +116,8 @@ fn append_line_end(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Whether a proxy of this name has passed this message on (RFC 9110, 7.6.3). None: no proxy has.
-pub fn has_passed(fields: Fields<'_>, name: &str) -> Option<bool> {
+/// Whether `Via` contains a proxy of this name (RFC 9110, 7.6.3); none: there is no `Via`.
+pub fn via_contains(fields: Fields<'_>, name: &str) -> Option<bool> {
     let mut via = fields.filter(|field| field.is("via")).peekable();
     via.peek()?;
     let is_named = |received: &[u8]| {
@@ -137,19 +140,19 @@ mod tests {
                     Proxy-Connection: close\r\nProxy-Authorization: Basic eDp5\r\n\r\n";
         let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
         let mut out = Vec::new();
-        append_end_to_end(&mut out, head.headers(), (head.facts.version, "assay"), |field| field.is("host"));
+        append_end_to_end(&mut out, head.headers(), head.facts.version, "assay", |field| field.is("host"));
         assert_eq!(String::from_utf8(out).unwrap(), "X-One: 1\r\nVia: 1.0 other\r\nVia: 1.1 assay\r\n");
     }
 
     #[test]
     fn via_names_the_version_that_a_message_was_received_in() {
         for (received, line) in [
-            (Received::from(Version::Http10), "Via: 1.0 us\r\n"),
-            (Received::from(Version::Http11), "Via: 1.1 us\r\n"),
-            (Received::Http2, "Via: 2.0 us\r\n"),
+            (ReceivedProtocol::from(Version::Http10), "Via: 1.0 us\r\n"),
+            (ReceivedProtocol::from(Version::Http11), "Via: 1.1 us\r\n"),
+            (ReceivedProtocol::Http2, "Via: 2.0 us\r\n"),
         ] {
             let mut out = Vec::new();
-            append_end_to_end(&mut out, Fields::of_lines(b""), (received, "us"), |_| false);
+            append_end_to_end(&mut out, Fields::of_lines(b""), received, "us", |_| false);
             assert_eq!(String::from_utf8(out).unwrap(), line);
         }
     }
@@ -159,7 +162,7 @@ mod tests {
         let passed = |via: &str| {
             let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{via}\r\n");
             let (head, _) = RequestHead::parse(text.as_bytes()).unwrap().unwrap();
-            has_passed(head.headers(), "two")
+            via_contains(head.headers(), "two")
         };
         assert_eq!(passed(""), None);
         assert_eq!(passed("Via: 1.1 one, HTTP/1.1 three (x)\r\n"), Some(false));

@@ -1,4 +1,4 @@
-//! What a connection lies on, for whoever speaks both versions of HTTP: a socket, or a stream of HTTP/2.
+//! The transport of a connection for roles that speak both versions of HTTP: a socket, or a stream of HTTP/2.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -13,10 +13,10 @@ use tokio::task::spawn_local;
 
 use crate::byte_stream::{ByteStream, Handshake};
 use crate::connection::{Connection, Resources};
-use crate::exchange::{ClientLimits, Exchange, Stream};
+use crate::exchange::{ClientLimits, Exchange, Transport};
 use crate::http2::{self, Pipe};
 
-/// What a connection lies on, to a client or to a server.
+/// Transport of a connection to a client or to a server.
 pub enum HttpStream {
     /// A connection of HTTP/1, in the clear or with TLS.
     Socket(ByteStream<TcpStream>),
@@ -35,7 +35,7 @@ pub async fn serve_client<F: Future<Output = ()> + 'static>(
     serve_connection(Connection::new(HttpStream::Socket(stream), resources), limits, serve).await;
 }
 
-/// The same for a connection on which something may have been read.
+/// Serves a client like [`serve_client`], on a connection with input that may have been read already.
 pub async fn serve_connection<F: Future<Output = ()> + 'static>(
     mut connection: Connection<HttpStream>,
     limits: ClientLimits,
@@ -43,7 +43,7 @@ pub async fn serve_connection<F: Future<Output = ()> + 'static>(
 ) {
     let peer = connection.stream.address();
     let resources = Rc::clone(connection.resources());
-    match http2::is_begun(&mut connection, &limits).await {
+    match http2::has_preface(&mut connection, &limits).await {
         Ok(true) => {
             let start = |pipe| {
                 let stream = HttpStream::Http2(pipe, peer);
@@ -51,14 +51,14 @@ pub async fn serve_connection<F: Future<Output = ()> + 'static>(
             };
             drop(http2::serve(connection, limits, start).await);
         }
-        Ok(false) => serve(Exchange::of(connection, limits)).await,
+        Ok(false) => serve(Exchange::with_connection(connection, limits)).await,
         // The client has gone, or has said nothing for too long.
         Err(_) => {}
     }
 }
 
 impl HttpStream {
-    /// Where the other side is; none where the system does not say.
+    /// Address of the other side; none where the system does not say.
     pub fn peer(&self) -> Option<IpAddr> {
         self.address().map(|address| address.ip())
     }
@@ -70,10 +70,10 @@ impl HttpStream {
         }
     }
 
-    /// What the scheme of an absolute URL must be. Requests of HTTP/2 have none of these.
+    /// Scheme that an absolute URL must have. Requests of HTTP/2 have none of these.
     pub fn scheme(&self) -> &'static str {
         match self {
-            Self::Socket(stream) if stream.is_secured() => "https",
+            Self::Socket(stream) if stream.is_tls() => "https",
             Self::Socket(_) | Self::Http2(..) => "http",
         }
     }
@@ -99,9 +99,9 @@ impl HttpStream {
         }
     }
 
-    /// Nothing has come on a connection on which nothing may come. A stream of HTTP/2 has one request only, and is never kept.
+    /// Whether an idle connection can carry another request. A stream of HTTP/2 has one request only, and is never kept.
     pub fn is_quiet(&mut self) -> bool {
-        self.socket().is_some_and(ByteStream::is_quiet)
+        self.socket().is_some_and(ByteStream::is_reusable)
     }
 
     /// Writes what there is room for now.
@@ -113,7 +113,7 @@ impl HttpStream {
     }
 }
 
-impl Stream for HttpStream {
+impl Transport for HttpStream {
     fn reset_on_close(&self) {
         match self {
             Self::Socket(stream) => stream.reset_on_close(),
@@ -127,7 +127,7 @@ impl Stream for HttpStream {
         }
     }
 
-    fn is_opening(&self) -> bool {
+    fn is_handshaking(&self) -> bool {
         matches!(self, Self::Socket(stream) if !stream.is_open())
     }
 
@@ -135,16 +135,16 @@ impl Stream for HttpStream {
         matches!(self, Self::Http2(..))
     }
 
-    fn rest(&mut self) {
+    fn begin_idle(&mut self) {
         if let Self::Http2(pipe, _) = self {
-            pipe.rest();
+            pipe.begin_idle();
         }
     }
 
-    async fn until_gone(&self) {
+    async fn wait_disconnected(&self) {
         match self {
-            Self::Socket(stream) => stream.until_gone().await,
-            Self::Http2(pipe, _) => pipe.until_gone().await,
+            Self::Socket(stream) => stream.wait_disconnected().await,
+            Self::Http2(pipe, _) => pipe.wait_disconnected().await,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A proxy must pass them on, rewritten like any other head, except 100, which is for whoever has sent the expectation that it
 //! is a response to, and 101, which ends HTTP. Several clients may wait for one response: each gets all of them.
 //!
-//! *Does not:* bound their number: the connection to the server does ([`crate::limits::MOST_INTERIM_RESPONSES`]).
+//! *Does not:* bound their number: the connection to the server does ([`crate::limits::MAX_INTERIM_RESPONSES`]).
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -15,21 +15,21 @@ use assay_http::field::write_decimal;
 use assay_http::head::ResponseHead;
 use tokio::sync::Notify;
 
-use crate::exchange::{Exchange, Stream, unless_gone, until_gone};
+use crate::exchange::{Exchange, Transport, unless_disconnected, wait_disconnected};
 use crate::fields;
 
-/// The interim responses to one request so far, as clients get them.
+/// Interim responses to one request so far, as clients get them.
 #[derive(Default)]
-pub struct Interim {
+pub struct InterimResponses {
     all: RefCell<Vec<Rc<[u8]>>>,
     added: Notify,
 }
 
-impl Interim {
-    /// Takes one from a server, if it is for clients; `name` is ours in `Via`.
+impl InterimResponses {
+    /// Adds a server's interim response, if it is for clients; `name` is ours in `Via`.
     pub fn push(&self, head: &ResponseHead<'_>, name: &str) {
-        if let Some(passing) = passing(head, name) {
-            self.all.borrow_mut().push(passing.into());
+        if let Some(rewrite) = rewrite(head, name) {
+            self.all.borrow_mut().push(rewrite.into());
             self.added.notify_waiters();
         }
     }
@@ -49,15 +49,15 @@ impl Interim {
         }
     }
 
-    /// Waits for a final response, and sends the interim ones before it to a client meanwhile. An error is the client's, which may have
+    /// Waits for a final response, and forwards the interim ones before it to a client meanwhile. An error is the client's, which may have
     /// gone: then nothing is waited for any more.
-    pub async fn pass_on<S: Stream, T>(
+    pub async fn forward<S: Transport, T>(
         &self,
         client: &mut Exchange<S>,
         last: impl Future<Output = T>,
     ) -> io::Result<T> {
-        if !client.takes_interim() {
-            return unless_gone(&client.connection, last).await;
+        if !client.accepts_interim() {
+            return unless_disconnected(&client.connection, last).await;
         }
         let mut last = pin!(last);
         let mut number = 0;
@@ -66,7 +66,7 @@ impl Interim {
                 biased;
                 one = self.wait(number) => one,
                 taken = &mut last => break taken,
-                () = until_gone(&client.connection) => return Err(io::ErrorKind::ConnectionReset.into()),
+                () = wait_disconnected(&client.connection) => return Err(io::ErrorKind::ConnectionReset.into()),
             };
             client.write(&[&one]).await?;
             number += 1;
@@ -79,8 +79,8 @@ impl Interim {
     }
 }
 
-/// An interim response as clients get it; none: it is not for them.
-pub fn passing(head: &ResponseHead<'_>, name: &str) -> Option<Vec<u8>> {
+/// Rewrites an interim response as clients get it; none: it is not for them.
+pub fn rewrite(head: &ResponseHead<'_>, name: &str) -> Option<Vec<u8>> {
     is_for_clients(head).then(|| {
         let mut out = Vec::with_capacity(256);
         append(&mut out, head, name);
@@ -88,8 +88,8 @@ pub fn passing(head: &ResponseHead<'_>, name: &str) -> Option<Vec<u8>> {
     })
 }
 
-/// The same from an intermediary that does not name itself.
-pub fn passing_unnamed(head: &ResponseHead<'_>) -> Option<Vec<u8>> {
+/// Rewrites an interim response like [`rewrite`], without `Via`.
+pub fn rewrite_unnamed(head: &ResponseHead<'_>) -> Option<Vec<u8>> {
     is_for_clients(head).then(|| {
         let mut out = Vec::with_capacity(256);
         append_unnamed(&mut out, head);
@@ -116,7 +116,7 @@ fn append_unnamed(out: &mut Vec<u8>, head: &ResponseHead<'_>) {
     out.extend_from_slice(head.reason.as_bytes());
     out.extend_from_slice(b"\r\n");
     let is_length = |field: &assay_http::field::Field<'_>| field.is("content-length");
-    fields::append_passing(out, head.headers(), is_length);
+    fields::append_forwardable(out, head.headers(), is_length);
 }
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
 
     fn passed(text: &str) -> Option<String> {
         let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
-        passing(&head, "one").map(|bytes| String::from_utf8(bytes).expect("text"))
+        rewrite(&head, "one").map(|bytes| String::from_utf8(bytes).expect("text"))
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
         let expected = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nVia: 1.1 one\r\n\r\n";
         assert_eq!(passed(early).as_deref(), Some(expected));
         let (head, _) = ResponseHead::parse(early.as_bytes()).expect("is HTTP").expect("is complete");
-        let unnamed = String::from_utf8(passing_unnamed(&head).expect("is for clients")).expect("text");
+        let unnamed = String::from_utf8(rewrite_unnamed(&head).expect("is for clients")).expect("text");
         assert_eq!(unnamed, expected.replace("Via: 1.1 one\r\n", ""));
     }
 

@@ -1,58 +1,56 @@
-//! Bounds that everyone who speaks HTTP here keeps, in one table.
+//! Bounds that every role keeps in HTTP, in one table.
 //!
-//! Lengths of heads are bounds of the parser ([`assay_http::head::MAX_HEAD_BYTES`], [`assay_http::head::MAX_HEADERS`]). How long a
-//! peer may take is for each role to say: it depends on what the role stands for.
+//! Lengths of heads are bounds of the parser ([`assay_http::head::MAX_HEAD_BYTES`], [`assay_http::head::MAX_HEADERS`]). Each role sets how
+//! long a peer may take: it depends on what the role stands for.
 
 use std::time::Duration;
 
-/// Most interim responses (1xx) before the response to a request: a server without an end of them holds all requests that wait
+/// Upper bound on interim responses (1xx) before the response to a request: a server without an end of them holds all requests that wait
 /// for it.
-pub const MOST_INTERIM_RESPONSES: u32 = 32;
+pub const MAX_INTERIM_RESPONSES: u32 = 32;
 
-/// How long a client may take for the head of a request, from its first byte on, where its role says nothing else. The limit of a
-/// read does not bound it: a client that sends a byte now and then would hold its connection for ever.
-pub const HEAD: Duration = Duration::from_secs(30);
+/// Time for the head of a request, from its first byte on, unless the role sets another. The limit of a read does not bound it: a client
+/// that sends a byte now and then would hold its connection for ever.
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many bytes of a body a client has to send or take in a second at least, where its role says nothing else: one that sends a
-/// byte now and then would have all the time of each read again and again.
-pub const LEAST_RATE: u64 = 500;
+/// Lowest rate of a client's body in bytes a second, unless the role sets another: a client that sends a byte now and then would have all
+/// the time of each read again and again.
+pub const MIN_BODY_RATE: u64 = 500;
 
-/// A connection that waits for its client is not ended for the sake of others before it has waited for so long, and is not slow with a
-/// head or a handshake before that has taken so long.
-pub const SPARED: Duration = Duration::from_secs(1);
+/// Time for which a connection that waits for its client is safe from eviction, and after which a head or a handshake counts as slow.
+pub const EVICTION_GRACE: Duration = Duration::from_secs(1);
 
-/// Where no more than so many connections may still come, of `most` in all, each that comes ends the one that has waited longest for its
-/// client: so it need not wait itself until that has gone.
-pub fn room_of(most: usize) -> usize {
+/// Free slots, of `most` in all, below which each new connection evicts the one that has waited longest for its client: so it need not wait
+/// itself until that has gone.
+pub fn eviction_reserve(most: usize) -> usize {
     (most / 64).min(8)
 }
 
-/// Most bytes that one read takes.
+/// Bytes that one read takes.
 pub const READ_BYTES: usize = 64 * 1024;
 
-/// Most bytes that the system takes for a peer and cannot send yet, because the peer has no room for them (`TCP_NOTSENT_LOWAT`). What is on
-/// its way does not count, so that it bounds no rate. The system takes a segment more than that, of 64 KiB at most.
-pub const MOST_UNSENT: u32 = 64 * 1024;
+/// Bytes that the system accepts for a peer and cannot send yet, because the peer has no room for them (`TCP_NOTSENT_LOWAT`). What is in
+/// flight does not count, so that it bounds no rate. The system takes a segment more than that, of 64 KiB at most.
+pub const MAX_UNSENT_BYTES: u32 = 64 * 1024;
 
-/// Most chunks of a body that are taken, and written, at once: with what is written around them far below the system's limit on
-/// slices.
+/// Chunks of a body that are taken, and written, at once: with what is written around them far below the system's limit on slices.
 pub const BATCH_CHUNKS: usize = 32;
 
-/// Most idle connections that are kept to one server.
-pub const MOST_IDLE: usize = 4096;
+/// Idle connections that are kept to one server.
+pub const MAX_IDLE: usize = 4096;
 
-/// How long, and in how many reads, the rest of a refused request is read, so that its client gets to read why: closing a
-/// connection on which something is unread resets it.
+/// Time in which the rest of a refused request is read, so that its client gets to read the response: closing a connection on which
+/// something is unread resets it.
 pub const LINGER: Duration = Duration::from_secs(1);
-/// See [`LINGER`].
+/// Number of reads in which it is.
 pub const LINGER_READS: usize = 64;
 
-/// How long nobody is accepted when no descriptor is left: other connections have to end first.
-pub const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);
+/// Pause of accepting when no descriptor is left: other connections have to end first.
+pub const ACCEPT_RETRY: Duration = Duration::from_millis(20);
 
 /// Connections that may wait to be accepted.
 pub const BACKLOG: i32 = 4096;
 
-/// How long a handler waits for another request on streams of HTTP/2. It keeps its memory meanwhile, and the next request may as well get a
-/// new handler.
-pub const RESTING: Duration = Duration::from_secs(1);
+/// Time for which a handler waits for another request on streams of HTTP/2. It keeps its memory meanwhile, and the next request may as well
+/// get a new handler.
+pub const NEXT_REQUEST_WAIT: Duration = Duration::from_secs(1);

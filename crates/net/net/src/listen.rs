@@ -1,42 +1,42 @@
-//! Listening sockets.
+//! Listening sockets, and the options of all sockets.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::limits::{BACKLOG, OUT_OF_DESCRIPTORS};
-use crate::tune::tune;
+use crate::limits::{ACCEPT_RETRY, BACKLOG, MAX_UNSENT_BYTES};
 
 /// A listening socket: bound, with a long queue, not yet accepting. Needs a tokio runtime.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(open(address, false)?.into())
 }
 
-/// The same without a runtime: whoever accepts makes it tokio's own, on its own runtime.
-pub fn listen_alone(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+/// A listening socket like [`listen`], without a runtime: whoever accepts makes it tokio's own, on its own runtime.
+pub fn listen_std(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(open(address, false)?.into())
 }
 
-/// One of several listening sockets at one address: the system spreads connections over them.
-pub fn listen_beside_others(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+/// One of several listening sockets at one address (`SO_REUSEPORT`): the system spreads connections over them.
+pub fn listen_reuse_port(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(open(address, true)?.into())
 }
 
-/// The next connection. An error means that it is gone already, or that no descriptor is left for it: others end, and then there
+/// Accepts the next connection. An error means that it is gone already, or that no descriptor is left for it: others end, and then there
 /// are some again.
 pub async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,
-            Err(_) => tokio::time::sleep(OUT_OF_DESCRIPTORS).await,
+            Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
         }
     }
 }
 
-/// Whether a connection to this address is one to whoever listens there: there are several ways to write an address, and to connect to
-/// none in particular (`0.0.0.0`) means this machine.
+/// Whether a connection to this address leads to `listener`: there are several ways to write an address, and to connect to none in
+/// particular (`0.0.0.0`) means this machine.
 pub fn leads_to(address: SocketAddr, listener: SocketAddr) -> bool {
     let meant = |ip: IpAddr| match ip.to_canonical() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -52,7 +52,7 @@ pub fn leads_to(address: SocketAddr, listener: SocketAddr) -> bool {
     if at.is_unspecified() { (at.is_ipv6() || to.is_ipv4()) && is_own() } else { to == at }
 }
 
-/// What to do when it was not possible to listen somewhere.
+/// Advice for a failure to listen.
 pub fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => "something listens there already: stop it, or name another address",
@@ -69,10 +69,20 @@ fn open(address: SocketAddr, beside_others: bool) -> io::Result<Socket> {
         socket.set_reuse_port(true)?;
     }
     socket.set_nonblocking(true)?;
-    tune(&socket)?;
+    set_socket_options(&socket)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket)
+}
+
+/// Sets the options of a socket that connects, or that listens (connections inherit them, which saves two calls for each).
+pub fn set_socket_options(socket: &impl AsFd) -> io::Result<()> {
+    let socket = SockRef::from(socket);
+    // Without it, the end of a message could wait for the acknowledgement of its beginning.
+    socket.set_tcp_nodelay(true)?;
+    // A peer that takes nothing would otherwise leave megabytes of what it is sent in the memory that the system has for TCP, which
+    // all programs share: a few thousand of them, and nobody on the machine could send any more.
+    socket.set_tcp_notsent_lowat(MAX_UNSENT_BYTES)
 }
 
 #[cfg(test)]
@@ -81,7 +91,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::limits::MOST_UNSENT;
+    use crate::limits::MAX_UNSENT_BYTES;
 
     #[test]
     fn who_listens_is_reached_by_every_spelling_of_its_address_and_by_no_other() {
@@ -103,14 +113,14 @@ mod tests {
 
     #[test]
     fn a_client_that_takes_nothing_leaves_little_in_the_memory_of_the_system() {
-        let listener = listen_alone(([127, 0, 0, 1], 0).into()).expect("a port");
+        let listener = listen_std(([127, 0, 0, 1], 0).into()).expect("a port");
         let client = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).expect("a socket");
         client.set_recv_buffer_size(4096).expect("small");
         client.connect(&listener.local_addr().expect("bound").into()).expect("connects");
         listener.set_nonblocking(false).expect("waits");
         let (mut server, _) = listener.accept().expect("a connection");
         server.set_nonblocking(true).expect("does not wait");
-        assert_eq!(socket2::SockRef::from(&server).tcp_notsent_lowat().expect("Linux"), MOST_UNSENT);
+        assert_eq!(socket2::SockRef::from(&server).tcp_notsent_lowat().expect("Linux"), MAX_UNSENT_BYTES);
         let (chunk, mut written, mut full_since) = ([0; 16 * 1024], 0, None::<Instant>);
         while full_since.is_none_or(|since| since.elapsed() < Duration::from_millis(100)) {
             match server.write(&chunk) {

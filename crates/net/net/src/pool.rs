@@ -11,63 +11,62 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::tls::HTTP_2;
-use crate::tls::client::{Client, Name};
+use crate::tls::client::{TlsClient, TlsServerName};
 use crate::tls::session::Session;
 use assay_http::head::ResponseHead;
 use tokio::task::spawn_local;
 
 use crate::connection::Resources;
 use crate::http2;
-use crate::limits::MOST_IDLE;
-use crate::upstream::{MOST_TRIES, Patience, Received, Upstream, UpstreamError};
+use crate::limits::MAX_IDLE;
+use crate::upstream::{MAX_RETRIES, ReceivedHead, Upstream, UpstreamError, UpstreamTimeouts};
 use assay_base::clock::coarse_ns;
 
-/// Idle connections to servers, told apart by where they lead, or by something else.
+/// Idle connections to servers, by address or by another key.
 pub struct Pool<K = SocketAddr> {
     resources: Rc<Resources>,
-    /// How servers are spoken to over TLS; none: in the clear.
+    /// TLS to servers; none: in the clear.
     tls: Option<UpstreamTls>,
-    /// Servers that are spoken to over HTTP/2, and the connections to them.
+    /// Servers of HTTP/2, and the connections to them.
     http2: HashMap<K, Http2Server, BuildHasherDefault<AddressHasher>>,
     opened: Cell<u64>,
-    idle: RefCell<HashMap<K, Vec<Idle>, BuildHasherDefault<AddressHasher>>>,
-    /// What each server has, where that is bounded.
-    bounded: Option<Bounded>,
+    idle: RefCell<HashMap<K, Vec<IdleUpstream>, BuildHasherDefault<AddressHasher>>>,
+    /// Bound on the connections of each server.
+    bounded: Option<ServerLimit>,
 }
 
-/// Bounds what waits for one server, so that a slow one leaves clients' connections to the others.
-struct Bounded {
+/// Bounds the requests that wait for one server, so that a slow one leaves clients' connections to the others.
+struct ServerLimit {
     most: usize,
     taken: RefCell<HashMap<SocketAddr, Rc<Cell<usize>>, BuildHasherDefault<AddressHasher>>>,
 }
 
-impl Bounded {
-    fn count(&self, address: SocketAddr) -> Result<Counted, UpstreamError> {
+impl ServerLimit {
+    fn count(&self, address: SocketAddr) -> Result<ServerSlot, UpstreamError> {
         let taken = Rc::clone(self.taken.borrow_mut().entry(address).or_default());
         if taken.get() >= self.most {
             return Err(UpstreamError::Full(address));
         }
         taken.set(taken.get() + 1);
-        Ok(Counted(taken))
+        Ok(ServerSlot(taken))
     }
 }
 
-/// One of the connections that a server may have, or of the requests on those of HTTP/2, for as long as it is there.
-pub(crate) struct Counted(Rc<Cell<usize>>);
+/// Slot of a server, for as long as it is held: one of its connections, or of the requests on those of HTTP/2.
+pub(crate) struct ServerSlot(Rc<Cell<usize>>);
 
-impl Drop for Counted {
+impl Drop for ServerSlot {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }
 }
 
-/// How servers are spoken to over TLS. One without a name is spoken to in the clear.
+/// TLS to servers. A server without a name is connected to in the clear.
 #[derive(Debug)]
 pub struct UpstreamTls {
-    /// What is offered and trusted.
-    pub client: Client,
+    pub client: TlsClient,
     /// The name that each server's certificate is verified for.
-    pub names: HashMap<SocketAddr, Name>,
+    pub names: HashMap<SocketAddr, TlsServerName>,
 }
 
 impl UpstreamTls {
@@ -78,18 +77,18 @@ impl UpstreamTls {
     }
 }
 
-/// A server that is spoken to over HTTP/2: over TLS it has to agree on that (ALPN), in the clear it has to know (RFC 9113, 3.3).
+/// A server of HTTP/2: over TLS it has to agree on that (ALPN), in the clear it has to know (RFC 9113, 3.3).
 struct Http2Server {
     address: SocketAddr,
-    clients: http2::Clients,
+    clients: http2::Http2ClientPool,
 }
 
-struct Idle {
+struct IdleUpstream {
     upstream: Box<Upstream>,
     since_ns: u64,
 }
 
-/// A short way to tell addresses apart: a connection is looked for and given back for every request.
+/// A cheap hash of addresses: a connection is looked up and given back for every request.
 #[derive(Default)]
 struct AddressHasher(u64);
 
@@ -126,12 +125,11 @@ impl Hasher for AddressHasher {
 }
 
 impl<K: Eq + Hash> Pool<K> {
-    /// An empty one.
     pub fn new(resources: &Rc<Resources>) -> Self {
         Self::with_tls(resources, None)
     }
 
-    /// An empty one, whose servers are spoken to over TLS.
+    /// An empty pool, with TLS to its servers.
     pub fn with_tls(resources: &Rc<Resources>, tls: Option<UpstreamTls>) -> Self {
         Self {
             resources: Rc::clone(resources),
@@ -143,8 +141,7 @@ impl<K: Eq + Hash> Pool<K> {
         }
     }
 
-    /// The idle connection that was used last and is not known to be closed; of a server that is spoken to over HTTP/2, a stream
-    /// on a connection that is there.
+    /// Takes the idle connection that was used last and is not known to be closed; of a server of HTTP/2, a stream on an open connection.
     pub fn take<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<Box<Upstream>>
     where
         K: Borrow<Q>,
@@ -154,11 +151,11 @@ impl<K: Eq + Hash> Pool<K> {
         {
             // Of a server that is full, this is said when a connection is to be opened.
             let counted = self.count(*address).ok()?;
-            return Some(self.of_pipe(clients.pipe()?, *address, counted));
+            return Some(self.upstream_from_pipe(clients.pipe()?, *address, counted));
         }
         let mut idle = self.idle.borrow_mut();
         let connections = idle.get_mut(key)?;
-        while let Some(Idle { mut upstream, .. }) = connections.pop() {
+        while let Some(IdleUpstream { mut upstream, .. }) = connections.pop() {
             if upstream.is_quiet() {
                 return Some(upstream);
             }
@@ -166,13 +163,18 @@ impl<K: Eq + Hash> Pool<K> {
         None
     }
 
-    fn count(&self, address: SocketAddr) -> Result<Option<Counted>, UpstreamError> {
+    fn count(&self, address: SocketAddr) -> Result<Option<ServerSlot>, UpstreamError> {
         self.bounded.as_ref().map(|bounded| bounded.count(address)).transpose()
     }
 
-    fn of_pipe(&self, pipe: http2::Pipe, address: SocketAddr, counted: Option<Counted>) -> Box<Upstream> {
-        let mut upstream = Upstream::of_pipe(pipe, address, &self.resources);
-        upstream.counted = counted;
+    fn upstream_from_pipe(
+        &self,
+        pipe: http2::Pipe,
+        address: SocketAddr,
+        counted: Option<ServerSlot>,
+    ) -> Box<Upstream> {
+        let mut upstream = Upstream::from_pipe(pipe, address, &self.resources);
+        upstream.slot = counted;
         upstream
     }
 
@@ -181,13 +183,13 @@ impl<K: Eq + Hash> Pool<K> {
         &self,
         address: SocketAddr,
         session: Option<Session>,
-        patience: Patience,
+        patience: UpstreamTimeouts,
     ) -> Result<Box<Upstream>, UpstreamError> {
         self.opened.set(self.opened.get() + 1);
         Upstream::open(address, session, patience, &self.resources).await
     }
 
-    /// Attempts to open a connection since the last call.
+    /// Number of attempts to open a connection since the last call.
     pub fn take_opened(&self) -> u64 {
         self.opened.take()
     }
@@ -197,15 +199,15 @@ impl<K: Eq + Hash> Pool<K> {
         if upstream.is_http2() || !upstream.connection.input.unread().is_empty() {
             return;
         }
-        upstream.connection.input.rest(&self.resources.memory);
+        upstream.connection.input.release_if_empty(&self.resources.memory);
         let mut idle = self.idle.borrow_mut();
         let connections = idle.entry(key).or_default();
-        if connections.len() < MOST_IDLE {
-            connections.push(Idle { upstream, since_ns: coarse_ns() });
+        if connections.len() < MAX_IDLE {
+            connections.push(IdleUpstream { upstream, since_ns: coarse_ns() });
         }
     }
 
-    /// Closes what has been idle for longer than this.
+    /// Closes connections that have been idle for longer than this.
     pub fn close_older_than(&self, age: Duration) {
         self.http2.values().for_each(|server| server.clients.close_older_than(age));
         let now_ns = coarse_ns();
@@ -217,59 +219,59 @@ impl<K: Eq + Hash> Pool<K> {
 }
 
 impl Pool {
-    /// Speaks HTTP/2 to these servers; where there are any, to all that are spoken to over TLS.
+    /// Uses HTTP/2 with these servers; where there are any, with all that are connected to over TLS.
     #[must_use]
-    pub fn speaking_http2(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
-        let server = |address| (address, Http2Server { address, clients: http2::Clients::default() });
+    pub fn with_http2_servers(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
+        let server = |address| (address, Http2Server { address, clients: http2::Http2ClientPool::default() });
         self.http2 = servers.into_iter().map(server).collect();
         if self.http2.is_empty() {
             return self;
         }
-        self.tls = self.tls.map(|tls| UpstreamTls { client: tls.client.speaking(HTTP_2), ..tls });
+        self.tls = self.tls.map(|tls| UpstreamTls { client: tls.client.with_protocol(HTTP_2), ..tls });
         self
     }
 
-    /// From now on, each server has so many connections at most, and requests over HTTP/2: more are [`UpstreamError::Full`].
+    /// Bounds the connections, and requests over HTTP/2, of each server: more are [`UpstreamError::Full`].
     #[must_use]
-    pub fn with_most_per_server(mut self, most: usize) -> Self {
-        self.bounded = Some(Bounded { most, taken: RefCell::default() });
+    pub fn with_max_per_server(mut self, most: usize) -> Self {
+        self.bounded = Some(ServerLimit { most, taken: RefCell::default() });
         self
     }
 
-    /// Opens a connection; to a server that is spoken to over HTTP/2, a stream, on a new connection if need be.
+    /// Opens a connection; to a server of HTTP/2, a stream, on a new connection if need be.
     pub async fn connect(
         &self,
         address: SocketAddr,
-        patience: Patience,
+        patience: UpstreamTimeouts,
     ) -> Result<Box<Upstream>, UpstreamError> {
         let counted = self.count(address)?;
         let Some(server) = self.http2.get(&address) else {
-            let mut upstream = self.connect_alone(address, patience).await?;
-            upstream.counted = counted;
+            let mut upstream = self.connect_unshared(address, patience).await?;
+            upstream.slot = counted;
             return Ok(upstream);
         };
         let connect = async || {
-            let upstream = *self.connect_alone(address, patience).await?;
+            let upstream = *self.connect_unshared(address, patience).await?;
             let (client, carried) = upstream.into_http2()?;
             // How it ends is told to the requests on it.
             spawn_local(async move { drop(carried.await) });
             Ok(client)
         };
         let (pipe, _) = Box::pin(server.clients.connect(connect)).await?;
-        Ok(self.of_pipe(pipe, address, counted))
+        Ok(self.upstream_from_pipe(pipe, address, counted))
     }
 
-    /// Opens a connection that nobody shares.
-    async fn connect_alone(
+    /// Opens a connection of one request at a time.
+    async fn connect_unshared(
         &self,
         address: SocketAddr,
-        patience: Patience,
+        patience: UpstreamTimeouts,
     ) -> Result<Box<Upstream>, UpstreamError> {
         let session = self.tls.as_ref().map_or(Ok(None), |tls| tls.session(address))?;
         self.open(address, session, patience).await
     }
 
-    /// Keeps a connection for the next request to that server.
+    /// Returns a connection for the next request to that server.
     pub fn put_back(&self, upstream: Box<Upstream>) {
         self.keep(upstream.address, upstream);
     }
@@ -280,9 +282,9 @@ impl Pool {
         &self,
         address: SocketAddr,
         request: &[u8],
-        patience: Patience,
+        patience: UpstreamTimeouts,
         interim: impl Fn(&ResponseHead<'_>),
-        take: impl Fn(Received<'_>) -> T,
+        take: impl Fn(ReceivedHead<'_>) -> T,
     ) -> Result<(Box<Upstream>, T), UpstreamError> {
         if let Some(mut upstream) = self.take(&address) {
             match upstream.attempt(request, patience, &interim, &take).await {
@@ -291,7 +293,7 @@ impl Pool {
                 Err(failure) => return Err(failure),
             }
         }
-        let mut tries = 1..=MOST_TRIES;
+        let mut tries = 1..=MAX_RETRIES;
         loop {
             let mut upstream = self.connect(address, patience).await?;
             match upstream.attempt(request, patience, &interim, &take).await {

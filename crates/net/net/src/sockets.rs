@@ -11,10 +11,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Events taken at once: deadlines have their turn after so many.
 const EVENTS: usize = 64;
-/// Told of every socket: what has come, room to write, and either end.
+/// Events of every socket: input, room to write, and either end.
 const INTEREST: u32 = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
 
-/// What has happened to a socket.
+/// Readiness of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readiness(u32);
 
@@ -31,32 +31,31 @@ impl Readiness {
         self.0 & libc::EPOLLIN as u32 != 0 || self.is_ended()
     }
 
-    /// The other side sends no more. This is told once: whoever reads must go on to the end.
+    /// The other side sends no more. This is reported once: whoever reads must go on to the end.
     #[inline]
     pub fn is_ended(self) -> bool {
         self.0 & (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
     }
 }
 
-/// What is told at once.
+/// Events that one wait returns.
 pub struct Events {
     events: [libc::epoll_event; EVENTS],
     count: usize,
 }
 
 impl Events {
-    /// Room for what is told.
     pub fn new() -> Self {
         Self { events: [libc::epoll_event { events: 0, u64: 0 }; EVENTS], count: 0 }
     }
 
-    /// As many were told of as are told of at once.
+    /// Whether there may be more events than these.
     pub fn is_full(&self) -> bool {
         self.count == EVENTS
     }
 
     /// Keys of the sockets that are ready, and what has happened to each.
-    pub fn each(&self) -> impl Iterator<Item = (u64, Readiness)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u64, Readiness)> {
         // Fields are copied: on some machines they do not lie where their types would have them.
         self.events[..self.count].iter().map(|&event| ({ event.u64 }, Readiness(event.events)))
     }
@@ -75,7 +74,6 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// None yet.
     pub fn new() -> io::Result<Self> {
         // SAFETY: it takes a number.
         let descriptor = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
@@ -86,13 +84,13 @@ impl Sockets {
         Ok(Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
     }
 
-    /// Tells of a socket by this key from now on, until it is closed.
+    /// Reports events of a socket by this key, until it is closed.
     pub fn add(&self, socket: &impl AsRawFd, key: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, socket, key)
     }
 
-    /// Tells of a socket once more if it is ready still: not all was done that it was ready for.
-    pub fn tell_again(&self, socket: &impl AsRawFd, key: u64) -> io::Result<()> {
+    /// Reports a socket once more if it is still ready: not all was done that it was ready for.
+    pub fn rearm(&self, socket: &impl AsRawFd, key: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, socket, key)
     }
 
@@ -104,7 +102,7 @@ impl Sockets {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Waits until a socket is ready if it `sleeps`, else looks whether one is.
+    /// Waits until a socket is ready if it `sleeps`, else only polls.
     pub fn wait(&self, events: &mut Events, sleeps: bool) -> io::Result<()> {
         let timeout_ms = if sleeps { -1 } else { 0 };
         let (room, length) = (events.events.as_mut_ptr(), EVENTS as libc::c_int);
@@ -131,7 +129,7 @@ mod tests {
     fn told(sockets: &Sockets, sleeps: bool) -> Vec<(u64, Readiness)> {
         let mut events = Events::new();
         sockets.wait(&mut events, sleeps).expect("can wait");
-        events.each().collect()
+        events.iter().collect()
     }
 
     #[test]
@@ -145,7 +143,7 @@ mod tests {
         theirs.write_all(b"x").expect("is written");
         assert!(matches!(told(&sockets, true)[..], [(7, what)] if !what.is_ended()));
         assert_eq!(told(&sockets, false), [], "nothing new");
-        sockets.tell_again(&ours, 7).expect("is known");
+        sockets.rearm(&ours, 7).expect("is known");
         assert!(matches!(told(&sockets, true)[..], [(7, what)] if what.is_readable()));
         drop(theirs);
         assert!(matches!(told(&sockets, true)[..], [(7, what)] if what.is_ended()));

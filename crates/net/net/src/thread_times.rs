@@ -1,24 +1,23 @@
-//! For how long a thread ran, and waited for a processor.
+//! Times that a thread ran, and waited for a processor.
 
 use std::fs::read_to_string;
 
-/// Since the thread began, or between two looks at it.
+/// Times of a thread since it began, or between two readings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadTimes {
-    /// It ran for so long, in nanoseconds.
     pub ran_ns: u64,
-    /// It was ready to run for so long, and waited for a processor.
+    /// Time in which the thread was ready to run and had no processor.
     pub waited_ns: u64,
 }
 
 impl ThreadTimes {
-    /// Of the calling thread; none: the system does not tell.
+    /// Times of the calling thread; none: the system does not tell.
     pub fn now() -> Option<Self> {
         Self::parse(&read_to_string("/proc/thread-self/schedstat").ok()?)
     }
 
-    /// Of a thread of this process, by the number that the system knows it by; none: it has ended, or the system does not tell.
-    pub fn of(thread: u32) -> Option<Self> {
+    /// Times of a thread of this process, by the system's number for it; none: it has ended, or the system does not tell.
+    pub fn of_thread(thread: u32) -> Option<Self> {
         Self::parse(&read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?)
     }
 
@@ -27,7 +26,7 @@ impl ThreadTimes {
         Some(Self { ran_ns: numbers.next()?, waited_ns: numbers.next()? })
     }
 
-    /// What came since `before`.
+    /// Difference to an earlier reading.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
@@ -57,7 +56,7 @@ mod tests {
 
     #[test]
     fn the_calling_thread_is_found_by_its_number() {
-        assert_eq!(ThreadTimes::of(this_thread()).is_some(), ThreadTimes::now().is_some());
-        assert_eq!(ThreadTimes::of(u32::MAX), None);
+        assert_eq!(ThreadTimes::of_thread(this_thread()).is_some(), ThreadTimes::now().is_some());
+        assert_eq!(ThreadTimes::of_thread(u32::MAX), None);
     }
 }

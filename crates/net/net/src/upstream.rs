@@ -1,4 +1,4 @@
-//! Connections to servers, and what comes back on them.
+//! Connections to servers, and their responses.
 //!
 //! The server may be an origin, a node of a cluster, another proxy.
 
@@ -21,50 +21,46 @@ use crate::byte_stream::{ByteStream, tls_error};
 use crate::connection::{Connection, Resources};
 use crate::http_stream::HttpStream;
 use crate::http2::{self, Pipe, UNPROCESSED};
-use crate::limits::MOST_INTERIM_RESPONSES;
-use crate::pool::Counted;
-use crate::tune::tune;
+use crate::limits::MAX_INTERIM_RESPONSES;
+use crate::listen::set_socket_options;
+use crate::pool::ServerSlot;
 use assay_base::clock::monotonic_ns;
 
-/// What is wrong with 101 as the response to a request that offers no other protocol.
-pub const SWITCHING: HeadError = HeadError::Syntax("it changes the protocol, which nobody requested");
+/// The error of 101 as the response to a request that offers no other protocol.
+pub const UNREQUESTED_UPGRADE: HeadError =
+    HeadError::Syntax("it changes the protocol, which nobody requested");
 
-/// Why a server gave no usable response. The texts go to the client.
+/// Failure to get a usable response from a server. The texts go to the client.
 #[derive(Debug, Error)]
 pub enum UpstreamError {
-    /// Its name has no address.
     #[error("the address of {0} is not known")]
     Unknown(String),
-    /// It has as many connections, or requests over HTTP/2, as it may have.
+    /// The server has as many connections, or requests over HTTP/2, as it may have.
     #[error("as many requests wait for the server at {0} as may")]
     Full(SocketAddr),
     #[error("the server at {0} could not be reached: {1}")]
     Unreachable(SocketAddr, io::Error),
-    /// No TLS.
     #[error("TLS with the server at {0} failed: {1}")]
     Tls(SocketAddr, TlsError),
-    /// It did not respond in time.
     #[error("the server at {0} did not respond in time")]
     TimedOut(SocketAddr),
-    /// It closed the connection without a response.
     #[error("the server at {0} closed the connection without a response")]
     Lost(SocketAddr),
-    /// It has certainly not acted on the request, which came as it ended its connection: over HTTP/2, it says so (RFC 9113, 8.7).
+    /// The server has certainly not acted on the request, which came as the connection was ending: over HTTP/2, it says so (RFC 9113, 8.7).
     #[error("the server at {0} took no more requests on its connection")]
     Unprocessed(SocketAddr),
-    /// It closed the connection within the head of its response.
     #[error("the server at {0} closed the connection within the head of its response")]
     Cut(SocketAddr),
-    /// Its response is not HTTP, or makes no sense here.
+    /// The response is not HTTP, or makes no sense here.
     #[error("the response of the server at {0} is not usable: {1}")]
     BadResponse(SocketAddr, HeadError),
-    /// More than [`MOST_INTERIM_RESPONSES`] interim responses.
-    #[error("the server at {0} sent more than {MOST_INTERIM_RESPONSES} interim responses (1xx)")]
+    /// More than [`MAX_INTERIM_RESPONSES`] interim responses.
+    #[error("the server at {0} sent more than {MAX_INTERIM_RESPONSES} interim responses (1xx)")]
     EndlessInterim(SocketAddr),
 }
 
 impl UpstreamError {
-    /// The status that tells the client.
+    /// Status of the response to the client.
     pub fn status(&self) -> u16 {
         match self {
             UpstreamError::TimedOut(_) => 504,
@@ -92,15 +88,15 @@ impl From<UpstreamError> for ResponseError {
     }
 }
 
-/// How often a request is sent again that a server has not acted on, in connections that it was just ending.
-pub const MOST_TRIES: u32 = 3;
+/// Upper bound on retries of a request that a server has not acted on, on connections that it was just ending.
+pub const MAX_RETRIES: u32 = 3;
 
-/// How long a server may take.
+/// Limits on the time that a server may take.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// To accept a connection.
+pub struct UpstreamTimeouts {
+    /// Limit on connecting.
     pub connect: Duration,
-    /// For each step of a response.
+    /// Limit on each step of a response.
     pub response: Duration,
 }
 
@@ -108,24 +104,23 @@ pub struct Patience {
 pub struct Upstream {
     pub address: SocketAddr,
     pub connection: Connection<HttpStream>,
-    /// When the first byte of the last response came (`CLOCK_MONOTONIC`, nanoseconds), where [`Upstream::timed`] turned that on.
+    /// Time of the first byte of the last response (`CLOCK_MONOTONIC`, nanoseconds), where [`Upstream::with_timing`] turned that on.
     pub first_byte_ns: Option<u64>,
     is_timed: bool,
-    /// The last head was taken: what comes next belongs to another one.
-    is_taken: bool,
+    /// The last head was taken: the next bytes belong to another one.
+    is_head_taken: bool,
     /// Interim responses since the last final one.
     interim_responses: u32,
-    /// It is one of those that its server may have; none: nobody counts them.
-    pub(crate) counted: Option<Counted>,
+    /// Slot of the server; none: its connections are not bounded.
+    pub(crate) slot: Option<ServerSlot>,
 }
 
 /// The head of a response, where it lies.
 #[derive(Debug, Clone, Copy)]
-pub struct Received<'i> {
+pub struct ReceivedHead<'i> {
     pub head: ResponseHead<'i>,
-    /// Its bytes.
     pub bytes: &'i [u8],
-    /// What has come after it.
+    /// Bytes that follow the head.
     pub rest: &'i [u8],
 }
 
@@ -136,44 +131,44 @@ impl Upstream {
             connection: Connection::new(stream, resources),
             first_byte_ns: None,
             is_timed: false,
-            is_taken: false,
+            is_head_taken: false,
             interim_responses: 0,
-            counted: None,
+            slot: None,
         })
     }
 
     /// One request on a connection of HTTP/2.
-    pub(crate) fn of_pipe(pipe: Pipe, address: SocketAddr, resources: &Rc<Resources>) -> Box<Self> {
+    pub(crate) fn from_pipe(pipe: Pipe, address: SocketAddr, resources: &Rc<Resources>) -> Box<Self> {
         Self::new(HttpStream::Http2(pipe, Some(address)), address, resources)
     }
 
-    /// It is one request on a connection of HTTP/2: the server says if it has not acted on it.
+    /// Whether this is one request on a connection of HTTP/2: the server says if it has not acted on it.
     pub fn is_http2(&self) -> bool {
         matches!(self.connection.stream, HttpStream::Http2(..))
     }
 
-    /// The connection as one of HTTP/2, on which nothing was sent yet, and what carries it on.
+    /// Converts a connection on which nothing was sent to one of HTTP/2, with the future that drives it.
     pub(crate) fn into_http2(
         mut self,
-    ) -> Result<(http2::Client, impl Future<Output = io::Result<()>>), UpstreamError> {
+    ) -> Result<(http2::Http2Client, impl Future<Output = io::Result<()>>), UpstreamError> {
         let mut is_secured = false;
         if let Some(stream) = self.connection.stream.socket()
-            && stream.is_secured()
+            && stream.is_tls()
         {
             is_secured = true;
-            if !stream.take_handshake().is_some_and(|handshake| handshake.agreed.is_http2) {
+            if !stream.take_handshake().is_some_and(|handshake| handshake.negotiated.is_http2) {
                 let cause = "it does not agree on HTTP/2 (ALPN)";
                 let error = TlsError::new(TlsErrorKind::NoCommonParameters, cause);
                 return Err(UpstreamError::Tls(self.address, error));
             }
         }
-        Ok(http2::Client::new(self.connection, is_secured))
+        Ok(http2::Http2Client::new(self.connection, is_secured))
     }
 
     /// Opens a connection in the clear.
     pub async fn connect(
         address: SocketAddr,
-        patience: Patience,
+        patience: UpstreamTimeouts,
         resources: &Rc<Resources>,
     ) -> Result<Box<Self>, UpstreamError> {
         Self::open(address, None, patience, resources).await
@@ -183,14 +178,14 @@ impl Upstream {
     pub async fn open(
         address: SocketAddr,
         session: Option<Session>,
-        patience: Patience,
+        patience: UpstreamTimeouts,
         resources: &Rc<Resources>,
     ) -> Result<Box<Self>, UpstreamError> {
         match timeout(patience.connect, TcpStream::connect(address)).await {
             Err(_) => Err(UpstreamError::TimedOut(address)),
             Ok(Err(error)) => Err(UpstreamError::Unreachable(address, error)),
             Ok(Ok(stream)) => {
-                tune(&stream).map_err(|error| UpstreamError::Unreachable(address, error))?;
+                set_socket_options(&stream).map_err(|error| UpstreamError::Unreachable(address, error))?;
                 let is_secured = session.is_some();
                 let stream = HttpStream::Socket(ByteStream::new(stream, session));
                 let mut upstream = Self::new(stream, address, resources);
@@ -202,19 +197,23 @@ impl Upstream {
         }
     }
 
-    /// Speaks TLS from now on, on a connection that leads through a tunnel in the clear.
-    pub async fn secure(&mut self, session: Session, patience: Patience) -> Result<(), UpstreamError> {
+    /// Starts TLS on a connection that leads through a tunnel in the clear.
+    pub async fn secure(
+        &mut self,
+        session: Session,
+        patience: UpstreamTimeouts,
+    ) -> Result<(), UpstreamError> {
         if !self.connection.input.unread().is_empty() {
             let early = "the server sent data before it had a request";
             return Err(UpstreamError::Tls(self.address, TlsError::new(TlsErrorKind::Failed, early)));
         }
         if let Some(stream) = self.connection.stream.socket() {
-            stream.secure(session);
+            stream.start_tls(session);
         }
         Box::pin(self.shake_hands(patience)).await
     }
 
-    async fn shake_hands(&mut self, patience: Patience) -> Result<(), UpstreamError> {
+    async fn shake_hands(&mut self, patience: UpstreamTimeouts) -> Result<(), UpstreamError> {
         let address = self.address;
         let Some(stream) = self.connection.stream.socket() else { return Ok(()) };
         let open = timeout(patience.connect, stream.wait_open()).await;
@@ -225,22 +224,22 @@ impl Upstream {
         open.map_err(|_| UpstreamError::TimedOut(address))?.map_err(failed)
     }
 
-    /// From now on, when responses begin is noted.
+    /// Records the time of the first byte of each response.
     #[must_use]
-    pub fn timed(mut self: Box<Self>) -> Box<Self> {
+    pub fn with_timing(mut self: Box<Self>) -> Box<Self> {
         self.is_timed = true;
         self
     }
 
-    /// Nothing has come on a connection on which nothing may come: bytes or an end make it useless.
+    /// Whether an idle connection can carry another request: bytes or an end make it useless.
     pub fn is_quiet(&mut self) -> bool {
         self.connection.stream.is_quiet()
     }
 
     /// Sends parts of a request.
-    pub async fn send(&mut self, parts: &[&[u8]], patience: Patience) -> Result<(), UpstreamError> {
+    pub async fn send(&mut self, parts: &[&[u8]], patience: UpstreamTimeouts) -> Result<(), UpstreamError> {
         let sent = self.connection.write_all(parts.iter().copied(), patience.response).await;
-        sent.map_err(|error| self.failure(&error))
+        sent.map_err(|error| self.error_from(&error))
     }
 
     /// Sends a part of a request's body, in chunked coding or as it is; the end of the coding is
@@ -249,7 +248,7 @@ impl Upstream {
         &mut self,
         part: &[u8],
         is_chunked: bool,
-        patience: Patience,
+        patience: UpstreamTimeouts,
     ) -> Result<(), UpstreamError> {
         let mut room = [0; CHUNK_HEAD_BYTES];
         let (size, end): (&[u8], &[u8]) =
@@ -257,15 +256,15 @@ impl Upstream {
         self.send(&[size, part, end], patience).await
     }
 
-    /// Waits until something of a response is there.
-    pub async fn begin(&mut self, limit: Duration) -> Result<(), UpstreamError> {
+    /// Waits for the first byte of a response.
+    pub async fn wait_response(&mut self, limit: Duration) -> Result<(), UpstreamError> {
         if !self.connection.input.unread().is_empty() {
             return Ok(());
         }
         match self.connection.fill(limit).await {
             Ok(0) => Err(UpstreamError::Lost(self.address)),
             Ok(_) => Ok(()),
-            Err(error) => Err(self.failure(&error)),
+            Err(error) => Err(self.error_from(&error)),
         }
     }
 
@@ -274,9 +273,9 @@ impl Upstream {
     pub async fn head<T>(
         &mut self,
         limit: Duration,
-        take: impl FnOnce(Received<'_>) -> T,
+        take: impl FnOnce(ReceivedHead<'_>) -> T,
     ) -> Result<T, UpstreamError> {
-        if std::mem::take(&mut self.is_taken) {
+        if std::mem::take(&mut self.is_head_taken) {
             self.first_byte_ns = None;
         }
         loop {
@@ -290,11 +289,11 @@ impl Upstream {
                 Ok(Some((head, length))) => {
                     let (bytes, rest) = unread.split_at(length);
                     let is_interim = head.is_interim();
-                    let taken = take(Received { head, bytes, rest });
+                    let taken = take(ReceivedHead { head, bytes, rest });
                     self.connection.input.consume(length);
-                    self.is_taken = true;
+                    self.is_head_taken = true;
                     self.interim_responses = if is_interim { self.interim_responses + 1 } else { 0 };
-                    if self.interim_responses > MOST_INTERIM_RESPONSES {
+                    if self.interim_responses > MAX_INTERIM_RESPONSES {
                         return Err(UpstreamError::EndlessInterim(self.address));
                     }
                     return Ok(taken);
@@ -307,7 +306,7 @@ impl Upstream {
                 }
                 Ok(0) => return Err(UpstreamError::Cut(self.address)),
                 Ok(_) => {}
-                Err(error) => return Err(self.failure(&error)),
+                Err(error) => return Err(self.error_from(&error)),
             }
         }
     }
@@ -316,7 +315,7 @@ impl Upstream {
     pub async fn final_head<T>(
         &mut self,
         limit: Duration,
-        take: impl FnOnce(Received<'_>) -> T,
+        take: impl FnOnce(ReceivedHead<'_>) -> T,
     ) -> Result<T, UpstreamError> {
         self.final_head_after(limit, |_| (), take).await
     }
@@ -327,12 +326,12 @@ impl Upstream {
         &mut self,
         limit: Duration,
         interim: impl Fn(&ResponseHead<'_>),
-        take: impl FnOnce(Received<'_>) -> T,
+        take: impl FnOnce(ReceivedHead<'_>) -> T,
     ) -> Result<T, UpstreamError> {
         let mut take = Some(take);
         loop {
             let taken = self.head(limit, |received| match received.head.status {
-                101 => Err(SWITCHING),
+                101 => Err(UNREQUESTED_UPGRADE),
                 _ if received.head.is_interim() => {
                     interim(&received.head);
                     Ok(None)
@@ -351,16 +350,16 @@ impl Upstream {
     pub(crate) async fn attempt<T>(
         &mut self,
         request: &[u8],
-        patience: Patience,
+        patience: UpstreamTimeouts,
         interim: impl Fn(&ResponseHead<'_>),
-        take: impl FnOnce(Received<'_>) -> T,
+        take: impl FnOnce(ReceivedHead<'_>) -> T,
     ) -> Result<T, UpstreamError> {
         self.send(&[request], patience).await?;
         self.final_head_after(patience.response, interim, take).await
     }
 
-    /// What an error of its connection means, before a response.
-    pub fn failure(&self, error: &io::Error) -> UpstreamError {
+    /// Classifies an error of the connection before a response.
+    pub fn error_from(&self, error: &io::Error) -> UpstreamError {
         match error.kind() {
             io::ErrorKind::TimedOut => UpstreamError::TimedOut(self.address),
             UNPROCESSED if self.is_http2() => UpstreamError::Unprocessed(self.address),
@@ -374,7 +373,7 @@ impl Upstream {
 }
 
 /// The address of `host:port`, looked up by the system.
-pub async fn resolve(name: &str, patience: Patience) -> Result<SocketAddr, UpstreamError> {
+pub async fn resolve(name: &str, patience: UpstreamTimeouts) -> Result<SocketAddr, UpstreamError> {
     let found = timeout(patience.connect, tokio::net::lookup_host(name)).await;
     let first = found.ok().and_then(Result::ok).and_then(|mut addresses| addresses.next());
     first.ok_or_else(|| UpstreamError::Unknown(name.to_owned()))

@@ -1,4 +1,4 @@
-//! The thread of a role: started, pinned, given its priority, and joined.
+//! Worker threads: started, pinned, prioritised, and joined.
 
 use std::future::Future;
 use std::io;
@@ -15,43 +15,31 @@ use assay_base::clock::SECOND_NS;
 
 /// Above everything that has no real-time priority, below most that has.
 pub const REALTIME_PRIORITY: libc::c_int = 10;
-/// Children have no real-time priority; `sched.h` has this, `libc` does not on every system.
+/// Gives child processes no real-time priority; `sched.h` has this, `libc` does not on every system.
 const SCHED_RESET_ON_FORK: libc::c_int = 0x4000_0000;
-/// Room is made for so many descriptors: a megabyte of the system's memory.
-const DESCRIPTORS_AT_ONCE: u64 = 1 << 17;
-/// After so long without sleep, the system ends a process that has real-time priority, in microseconds.
-const LONGEST_WITHOUT_SLEEP_US: u64 = 5_000_000;
+/// Descriptors for which room is made in advance: a megabyte of the system's memory.
+const RESERVED_DESCRIPTORS: u64 = 1 << 17;
+/// Time without sleep after which the system ends a process that has real-time priority, in microseconds.
+const MAX_RUN_US: u64 = 5_000_000;
 
-/// Why a worker could not do its work. Causes are part of the message, and so no `source` of the error.
+/// Failure of a worker. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]
 pub enum WorkerError {
     /// The thread could not be tied to its processors.
     #[error(
         "cannot pin to processors {cpus:?}: {cause}; give processors that exist and that this process may use"
     )]
-    Pin {
-        cpus: Vec<u32>,
-        /// What the system said.
-        cause: io::Error,
-    },
+    Pin { cpus: Vec<u32>, cause: io::Error },
     /// The system does not let it have real-time priority.
     #[error(
         "worker {name} cannot have real-time priority (--realtime): {cause}; run as root, grant the program \
          CAP_SYS_NICE, or allow it with `ulimit -r {REALTIME_PRIORITY}`"
     )]
-    Realtime {
-        name: String,
-        /// What the system said.
-        cause: io::Error,
-    },
+    Realtime { name: String, cause: io::Error },
     /// No thread, or no runtime in it.
     #[error("cannot start worker {name}: {cause}")]
-    Start {
-        name: String,
-        /// What the system said.
-        cause: io::Error,
-    },
-    /// It panicked; the message is on standard error.
+    Start { name: String, cause: io::Error },
+    /// The worker panicked; the message is on standard error.
     #[error("worker {name} panicked: this is a bug of Assay")]
     Panicked { name: String },
 }
@@ -72,24 +60,24 @@ pub fn pin(cpus: &[u32]) -> Result<(), WorkerError> {
     sched_setaffinity(None, &set).map_err(|errno| failed(errno.into()))
 }
 
-/// Lets this process open as many descriptors as the system allows it to; one that may not stays as it is, and whoever
-/// runs out says so. Call it before there are threads.
+/// Raises the descriptor limit as far as the system allows; a process that may not stays as it is, and reports when it runs out. Call it
+/// before there are threads.
 pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     make_room_for_descriptors();
 }
 
-/// How many descriptors this process may have.
+/// Limit on the descriptors of this process.
 pub fn descriptor_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Has the system make room for descriptors now. It doubles its table when that is full, and when the process has threads,
-/// whoever opened one too many then stands still for 10 ms and more, waiting for all processors to have seen it.
+/// Has the system grow the descriptor table now. It doubles the table when that is full, and when the process has threads, whoever opened
+/// one too many then stands still for 10 ms and more, waiting for all processors to have seen it.
 fn make_room_for_descriptors() {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let last = limit.min(DESCRIPTORS_AT_ONCE).saturating_sub(1);
+    let last = limit.min(RESERVED_DESCRIPTORS).saturating_sub(1);
     // A place that cannot be had is not made room for; whoever needs it finds out.
     drop(rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), last as i32));
 }
@@ -99,13 +87,12 @@ pub fn cpu_of(cpus: &[u32], index: usize) -> Option<u32> {
     (!cpus.is_empty()).then(|| cpus[index % cpus.len()])
 }
 
-/// Gives the calling thread real-time priority: it goes before everything else that wants its processor. Threads that it
-/// starts do not inherit it.
+/// Gives the calling thread real-time priority over everything else on its processor. Threads that it starts do not inherit it.
 fn run_in_real_time() -> io::Result<()> {
     // A bug must not take a processor away from everybody for good: the system ends a process whose real-time thread
-    // has not slept for so long. One that has too much to do sleeps before that, see `Breather`.
+    // has not slept for so long. One that has too much to do sleeps before that, see `Yielder`.
     let limit = getrlimit(Resource::Rttime);
-    let most_us = limit.maximum.unwrap_or(u64::MAX).min(LONGEST_WITHOUT_SLEEP_US);
+    let most_us = limit.maximum.unwrap_or(u64::MAX).min(MAX_RUN_US);
     setrlimit(Resource::Rttime, Rlimit { current: Some(most_us), maximum: limit.maximum })?;
     let parameters = libc::sched_param { sched_priority: REALTIME_PRIORITY };
     // SAFETY: the parameters live as long as the call; thread 0 is the calling one.
@@ -117,12 +104,11 @@ fn run_in_real_time() -> io::Result<()> {
     }
 }
 
-/// The stretch of processor time that workers ask for, the shortest that the system grants.
+/// Time slice that workers ask for, the shortest that the system grants.
 const SLICE: Duration = Duration::from_micros(100);
 
-/// Asks for short stretches of processor time, more often: so the calling thread need not wait, when it wakes up, until another
-/// program's stretch of some milliseconds is over. It gets no more time by it than others. Needs no right; systems without it
-/// (Linux before 6.12) change nothing.
+/// Asks for short time slices: so the calling thread need not wait, when it wakes up, until another program's slice of some milliseconds is
+/// over. It gets no more time by it than others. Needs no right; systems without it (Linux before 6.12) change nothing.
 fn ask_for_short_slices() {
     let Some(mut attributes) = scheduling() else { return };
     // Another policy has been chosen by whoever started the process.
@@ -134,7 +120,7 @@ fn ask_for_short_slices() {
     let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
-/// How the calling thread is scheduled; none: the system does not say.
+/// Scheduling attributes of the calling thread; none: the system does not say.
 fn scheduling() -> Option<libc::sched_attr> {
     // SAFETY: `sched_attr` is plain numbers, for which zero is a value; it lives as long as the call, which is told its size.
     unsafe {
@@ -145,23 +131,22 @@ fn scheduling() -> Option<libc::sched_attr> {
     }
 }
 
-/// Lets others have a processor now and then that a real-time thread would keep for itself.
+/// Makes a real-time thread yield its processor to others now and then.
 #[derive(Debug)]
-pub struct Breather {
+pub struct Yielder {
     is_realtime: bool,
-    /// When it was last called, and how often the thread had slept by the end of that call.
+    /// Time of the last call, and the thread's number of sleeps at its end.
     last: Option<(u64, i64)>,
 }
 
-impl Breather {
-    /// For the calling thread.
+impl Yielder {
     pub fn new(is_realtime: bool) -> Self {
         Self { is_realtime, last: None }
     }
 
     /// Call now and then: sleeps a little when the thread has real-time priority and has not slept at all since the
     /// last call. That is a twentieth of the time, as much as the system would take from such a thread in one piece.
-    pub fn breathe(&mut self, now_ns: u64) {
+    pub fn yield_if_due(&mut self, now_ns: u64) {
         if !self.is_realtime {
             return;
         }
@@ -175,7 +160,7 @@ impl Breather {
     }
 }
 
-/// How often the calling thread has given its processor up by itself.
+/// Number of times that the calling thread has given up its processor by itself.
 fn times_slept() -> i64 {
     // SAFETY: `rusage` is plain numbers, for which zero is a value, and lives as long as the call.
     unsafe {
@@ -185,10 +170,10 @@ fn times_slept() -> i64 {
     }
 }
 
-/// Where a worker runs, and how urgently.
+/// Processor and priority of a worker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Seat {
-    /// The processor it is pinned to; none: it is not.
+pub struct CpuPlacement {
+    /// Processor to which the worker is pinned; none: any.
     pub cpu: Option<u32>,
     pub realtime: bool,
 }
@@ -201,9 +186,9 @@ pub struct Worker<R> {
 }
 
 impl<R: Send + 'static> Worker<R> {
-    /// Starts a thread named `name`, gives it its seat, and runs the future that `body` makes there on a
-    /// current-thread runtime, with local tasks (`spawn_local`) allowed.
-    pub fn start<B, F>(name: String, seat: Seat, body: B) -> Result<Self, WorkerError>
+    /// Starts a thread named `name` at its placement, and runs the future that `body` makes there on a current-thread runtime, with local
+    /// tasks (`spawn_local`) allowed.
+    pub fn start<B, F>(name: String, seat: CpuPlacement, body: B) -> Result<Self, WorkerError>
     where
         B: FnOnce() -> F + Send + 'static,
         F: Future<Output = R>,
@@ -221,13 +206,12 @@ impl<R: Send + 'static> Worker<R> {
         self.thread.is_finished()
     }
 
-    /// Waits for its end.
     pub fn join(self) -> Result<R, WorkerError> {
         self.thread.join().map_err(|_| WorkerError::Panicked { name: self.name })?
     }
 }
 
-fn run_here<B, F, R>(name: String, seat: Seat, body: B) -> Result<R, WorkerError>
+fn run_here<B, F, R>(name: String, seat: CpuPlacement, body: B) -> Result<R, WorkerError>
 where
     B: FnOnce() -> F,
     F: Future<Output = R>,
@@ -252,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_worker_gives_back_what_its_future_gives() {
-        let worker = Worker::start("w".into(), Seat::default(), || async {
+        let worker = Worker::start("w".into(), CpuPlacement::default(), || async {
             tokio::task::spawn_local(async { 7 }).await.expect("does not panic")
         });
         assert_eq!(worker.expect("starts").join().expect("ends"), 7);
@@ -261,7 +245,8 @@ mod tests {
     #[test]
     fn a_panic_is_an_error_that_names_the_worker() {
         let worker: Worker<()> =
-            Worker::start("w3".into(), Seat::default(), || async { panic!("on purpose") }).expect("starts");
+            Worker::start("w3".into(), CpuPlacement::default(), || async { panic!("on purpose") })
+                .expect("starts");
         let error = worker.join().expect_err("panicked");
         assert!(error.to_string().contains("w3"), "{error}");
     }
@@ -269,7 +254,7 @@ mod tests {
     #[test]
     fn a_processor_that_does_not_exist_is_an_error() {
         for cpu in [1023, 1_000_000] {
-            let seat = Seat { cpu: Some(cpu), realtime: false };
+            let seat = CpuPlacement { cpu: Some(cpu), realtime: false };
             let worker: Worker<()> = Worker::start("w".into(), seat, || async {}).expect("starts");
             assert!(matches!(worker.join(), Err(WorkerError::Pin { .. })), "{cpu}");
         }
@@ -281,13 +266,13 @@ mod tests {
         make_room_for_descriptors();
         let status = std::fs::read_to_string("/proc/self/status").expect("is there");
         let room = status.lines().find_map(|line| line.strip_prefix("FDSize:")).expect("is told");
-        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX).min(DESCRIPTORS_AT_ONCE);
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX).min(RESERVED_DESCRIPTORS);
         assert!(room.trim().parse::<u64>().expect("is a number") >= limit, "{room}");
     }
 
     #[test]
     fn real_time_priority_is_had_or_its_refusal_says_what_to_do() {
-        let seat = Seat { cpu: None, realtime: true };
+        let seat = CpuPlacement { cpu: None, realtime: true };
         let worker = Worker::start("w5".into(), seat, || async {
             // SAFETY: it takes a thread, 0 for the calling one.
             let inherited = std::thread::spawn(|| unsafe { libc::sched_getscheduler(0) });
@@ -309,7 +294,8 @@ mod tests {
     #[test]
     fn a_worker_asks_for_short_slices_and_keeps_the_rest_of_its_scheduling() {
         let before = scheduling().expect("is told");
-        let worker = Worker::start("w6".into(), Seat::default(), || async { scheduling().expect("is told") });
+        let worker =
+            Worker::start("w6".into(), CpuPlacement::default(), || async { scheduling().expect("is told") });
         let of_worker = worker.expect("starts").join().expect("ends");
         assert_eq!(
             (of_worker.sched_policy, of_worker.sched_nice),
@@ -323,14 +309,14 @@ mod tests {
 
     #[test]
     fn a_real_time_thread_that_does_not_sleep_is_made_to() {
-        let mut breather = Breather::new(true);
+        let mut breather = Yielder::new(true);
         for at_ms in 0..3 {
-            breather.breathe(at_ms * 2_000_000);
+            breather.yield_if_due(at_ms * 2_000_000);
             let (_, slept) = breather.last.expect("it was asked");
             assert!(slept >= at_ms as i64, "every time but the first");
         }
-        let mut other = Breather::new(false);
-        other.breathe(SECOND_NS);
+        let mut other = Yielder::new(false);
+        other.yield_if_due(SECOND_NS);
         assert_eq!(other.last, None, "it is asked for nothing");
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use assay_net::tls::client::{Client, Name, SettingsError, Trust};
+use assay_net::tls::client::{TlsClient, TlsServerName, TlsSettingsError, Trust};
 use assay_net::tls::error::TlsError;
 use assay_net::tls::session::Session;
 use assay_net::tls::settings::Offer;
@@ -16,17 +16,17 @@ const READ_BYTES: usize = 16 << 10;
 /// TLS client for a target. Its certificate is not verified: cases are about HTTP.
 #[derive(Debug, Clone)]
 pub struct Tls {
-    http1: Client,
-    http2: Client,
-    name: Name,
+    http1: TlsClient,
+    http2: TlsClient,
+    name: TlsServerName,
 }
 
 impl Tls {
     /// For a target that stands for this host (`host` or `host:port`).
-    pub fn to(host: &str) -> Result<Self, SettingsError> {
-        let http1 = Client::new(Trust::Everybody, &Offer::default())?;
-        let http2 = http1.speaking(assay_net::tls::HTTP_2);
-        Ok(Self { http1, http2, name: Name::of_authority(host)? })
+    pub fn to(host: &str) -> Result<Self, TlsSettingsError> {
+        let http1 = TlsClient::new(Trust::Everybody, &Offer::default())?;
+        let http2 = http1.with_protocol(assay_net::tls::HTTP_2);
+        Ok(Self { http1, http2, name: TlsServerName::from_authority(host)? })
     }
 }
 
@@ -54,7 +54,7 @@ impl TargetStream {
         if let Some(tls) = &place.tls {
             let client = if is_http2 { &tls.http2 } else { &tls.http1 };
             wire.shake_hands(client.connect(&tls.name, false).map_err(wrong)?).await?;
-            let agreed = wire.session.as_ref().and_then(Session::agreed);
+            let agreed = wire.session.as_ref().and_then(Session::negotiated);
             if is_http2 && !agreed.is_some_and(|agreed| agreed.is_http2) {
                 return Err(io::Error::other("the target does not agree to speak HTTP/2 over TLS (ALPN)"));
             }

@@ -20,10 +20,10 @@ use crate::store::{CacheKey, StoreLookup, StoredResponse};
 use crate::target::Target;
 use crate::upstream_route::UpstreamRoute;
 use assay_net::body::{BodyError, BodyReader};
-use assay_net::exchange::{Framing, Refusal, unless_gone};
+use assay_net::exchange::{Refusal, ResponseFraming, unless_disconnected};
 use assay_net::fields;
-use assay_net::interim::{self, Interim};
-use assay_net::upstream::{MOST_TRIES, Received, SWITCHING, Upstream, UpstreamError};
+use assay_net::interim::{self, InterimResponses};
+use assay_net::upstream::{MAX_RETRIES, ReceivedHead, UNREQUESTED_UPGRADE, Upstream, UpstreamError};
 
 /// Upper bound on the bytes of a request body kept for a repetition.
 const KEPT_MAX_BYTES: usize = 64 * 1024;
@@ -96,7 +96,7 @@ impl BypassPlan {
         let route = UpstreamRoute::to(shared, target);
         let mut request = Vec::with_capacity(512);
         route.write_request_line(shared, head.method, target, &mut request);
-        fields::append_end_to_end(&mut request, head.headers(), (attempt.received, &shared.name), |field| {
+        fields::append_end_to_end(&mut request, head.headers(), attempt.received, &shared.name, |field| {
             let is_own = ["host", "content-length", "expect"].iter().any(|name| field.is(name));
             is_own || (head.max_forwards().is_some() && field.is("max-forwards"))
         });
@@ -149,12 +149,12 @@ pub async fn run(client: &mut ProxyClient, plan: BypassPlan) -> io::Result<()> {
         Ok((origin, origin_head)) => return relay(client, &plan, origin, origin_head).await,
         Err(BypassError::Client(error)) => return Err(error),
         Err(BypassError::BadBody(error)) => {
-            client.exchange.give_up();
+            client.exchange.close_after_response();
             client.shared.count(|c| c.refused += 1);
             return client.send_error(400, &error.to_string(), None, is_head).await;
         }
         Err(BypassError::Slow) => {
-            client.exchange.give_up();
+            client.exchange.close_after_response();
             let refusal = Refusal::TooSlow;
             return client.send_error(refusal.status(), &refusal.to_string(), None, is_head).await;
         }
@@ -163,7 +163,7 @@ pub async fn run(client: &mut ProxyClient, plan: BypassPlan) -> io::Result<()> {
     client.shared.count(|c| c.origin_errors += 1);
     if !matches!(plan.body, BodyFraming::None | BodyFraming::Length(0)) {
         // An unknown part of the body was read.
-        client.exchange.give_up();
+        client.exchange.close_after_response();
     }
     if let Some(fallback) = &plan.fallback {
         return fallback.send(client, None).await;
@@ -183,23 +183,24 @@ async fn attempt(
         .await
         .map_err(BypassError::Origin)?;
     let has_body = !matches!(plan.body, BodyFraming::None | BodyFraming::Length(0));
-    let take = |received: Received<'_>| {
+    let take = |received: ReceivedHead<'_>| {
         let times = ResponseTimes { requested_ms, received_ms: shared.clock.now_ms() };
         OriginHead::of(&received.head, &plan.method, &shared.name, times)
     };
     let (origin, origin_head) = if is_idempotent(&plan.method) && !has_body {
-        let interim = Interim::default();
+        let interim = InterimResponses::default();
         let keep = |head: &ResponseHead<'_>| interim.push(head, &shared.name);
         let requested = shared.pool.exchange(address, &plan.request, patience, keep, take);
-        let taken = interim.pass_on(&mut client.exchange, requested).await.map_err(BypassError::Client)?;
+        let taken = interim.forward(&mut client.exchange, requested).await.map_err(BypassError::Client)?;
         taken.map_err(upstream_error)?
     } else {
         // Not idempotent, so not sent on a pooled connection that the origin may just be closing. Only over HTTP/2 does an origin
         // state what it has not processed.
-        let mut tries = 1..=MOST_TRIES;
+        let mut tries = 1..=MAX_RETRIES;
         let mut sent = SentBody::default();
         loop {
-            let connecting = unless_gone(&client.exchange.connection, shared.pool.connect(address, patience));
+            let connecting =
+                unless_disconnected(&client.exchange.connection, shared.pool.connect(address, patience));
             let mut origin = connecting.await.map_err(BypassError::Client)?.map_err(upstream_error)?;
             match upload(client, &mut origin, plan, &mut sent, &take).await {
                 Err(BypassError::Origin(OriginFailure::Upstream(UpstreamError::Unprocessed(_))))
@@ -244,29 +245,29 @@ async fn upload<T>(
     origin: &mut Upstream,
     plan: &BypassPlan,
     sent: &mut SentBody,
-    take: impl Fn(Received<'_>) -> T,
+    take: impl Fn(ReceivedHead<'_>) -> T,
 ) -> Result<T, BypassError> {
     let limit = client.shared.limits.origin_response;
     let patience = client.shared.patience();
     let name = client.shared.name.clone();
     let is_chunked = plan.body == BodyFraming::Chunked;
-    let mut awaits_continue = plan.expects_continue && client.exchange.takes_interim();
+    let mut awaits_continue = plan.expects_continue && client.exchange.accepts_interim();
     // An HTTP/1.1 origin cannot state what it has not processed.
     sent.is_kept &= origin.is_http2();
     origin.send(&[&plan.request], patience).await.map_err(upstream_error)?;
     if !sent.body.is_empty() {
         origin.send_part(&sent.body, is_chunked, patience).await.map_err(upstream_error)?;
     }
-    while !client.exchange.is_read() {
-        let interim_or_taken = |received: Received<'_>| match received.head.is_interim() {
-            true => Err((received.head.status, interim::passing(&received.head, &name))),
+    while !client.exchange.is_body_read() {
+        let interim_or_taken = |received: ReceivedHead<'_>| match received.head.is_interim() {
+            true => Err((received.head.status, interim::rewrite(&received.head, &name))),
             false => Ok(take(received)),
         };
         tokio::select! {
             biased;
             head = origin.head(limit, interim_or_taken) => match head.map_err(upstream_error)? {
                 Err((101, _)) => {
-                    return Err(upstream_error(UpstreamError::BadResponse(origin.address, SWITCHING)));
+                    return Err(upstream_error(UpstreamError::BadResponse(origin.address, UNREQUESTED_UPGRADE)));
                 }
                 Err((100, _)) => {
                     if std::mem::take(&mut awaits_continue) {
@@ -274,13 +275,13 @@ async fn upload<T>(
                     }
                 }
                 Err((_, passing)) => {
-                    if let Some(passing) = passing.filter(|_| client.exchange.takes_interim()) {
+                    if let Some(passing) = passing.filter(|_| client.exchange.accepts_interim()) {
                         client.exchange.write(&[&passing]).await.map_err(BypassError::Client)?;
                     }
                 }
                 Ok(taken) => {
                     // The response does not depend on the rest of the body, which stays unread.
-                    client.exchange.give_up();
+                    client.exchange.close_after_response();
                     return Ok(taken);
                 }
             },
@@ -288,25 +289,25 @@ async fn upload<T>(
                 let Some(part) = part.map_err(client_error)? else { break };
                 sent.keep(&part);
                 let sending = origin.send_part(&part, is_chunked, patience);
-                let sent_part = unless_gone(&client.exchange.connection, sending).await;
+                let sent_part = unless_disconnected(&client.exchange.connection, sending).await;
                 if let Err(error) = sent_part.map_err(BypassError::Client)? {
                     if matches!(error, UpstreamError::Unprocessed(_)) && sent.is_kept {
                         return Err(upstream_error(error));
                     }
                     // The origin may have sent a response before it closed.
-                    client.exchange.give_up();
+                    client.exchange.close_after_response();
                     break;
                 }
             }
         }
     }
-    if client.exchange.is_read() && is_chunked {
+    if client.exchange.is_body_read() && is_chunked {
         // If this fails, so does the wait for the response.
         let _ = origin.send(&[LAST_CHUNK], patience).await;
     }
-    let interim = Interim::default();
+    let interim = InterimResponses::default();
     let last = origin.final_head_after(limit, |head| interim.push(head, &name), take);
-    interim.pass_on(&mut client.exchange, last).await.map_err(BypassError::Client)?.map_err(upstream_error)
+    interim.forward(&mut client.exchange, last).await.map_err(BypassError::Client)?.map_err(upstream_error)
 }
 
 fn upstream_error(error: UpstreamError) -> BypassError {
@@ -341,24 +342,26 @@ async fn relay(
         drop_if_changed(&shared, plan, &origin_head);
     }
     let framing = match (origin_head.framing, origin_head.described_length) {
-        (BodyFraming::None, Some(bytes)) if plan.class == MethodClass::Head => Framing::Described(bytes),
-        (framing, _) => client.exchange.framing_of(response.status, framing),
+        (BodyFraming::None, Some(bytes)) if plan.class == MethodClass::Head => {
+            ResponseFraming::Described(bytes)
+        }
+        (framing, _) => client.exchange.framing_for(response.status, framing),
     };
     client.send_head(response, CacheStatus::bypass(plan.reason), framing).await?;
     let mut body = BodyReader::new(origin_head.framing);
     let limit = shared.limits.origin_response;
     loop {
         let part = body.next(&mut origin.connection, limit);
-        match unless_gone(&client.exchange.connection, part).await? {
+        match unless_disconnected(&client.exchange.connection, part).await? {
             Ok(Some(chunk)) => client.send_body(&[chunk], framing).await?,
             Ok(None) => break,
             Err(_) => {
                 shared.count(|c| c.origin_errors += 1);
-                return Err(client.exchange.break_off(framing));
+                return Err(client.exchange.abort(framing));
             }
         }
     }
-    if framing == Framing::Chunked {
+    if framing == ResponseFraming::Chunked {
         client.send_body(&[], framing).await?;
     }
     // After an early response, the connection is in the middle of the request.

@@ -24,10 +24,10 @@ use crate::target::Target;
 use crate::uncached::{self, UncachedOutcome};
 use crate::upstream_route::UpstreamRoute;
 use assay_net::byte_stream::ByteStream;
-use assay_net::exchange::{self, Exchange, Handler, Next, Refusal, Request};
-use assay_net::fields::{self, Received};
-use assay_net::flow::{End, Reader, Taken};
+use assay_net::exchange::{self, AfterResponse, Exchange, Handler, Refusal, Request};
+use assay_net::fields::{self, ReceivedProtocol};
 use assay_net::http_stream::{HttpStream, serve_client};
+use assay_net::shared_body::{BodyEnd, BodyRead, SharedBodyReader};
 
 /// Serves a connection until it ends. Errors were caused by the client, or have been reported to it: they are of no further
 /// interest.
@@ -54,31 +54,31 @@ impl RequestStep {
 
 // Rare paths are boxed from here on: the state of a task is moved for each request, and is as large as the largest path.
 impl Handler for ProxyClient {
-    type Stream = HttpStream;
+    type Transport = HttpStream;
 
-    fn exchange(&mut self) -> &mut Exchange<Self::Stream> {
+    fn exchange(&mut self) -> &mut Exchange<Self::Transport> {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, received, .. }: &Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, Request { head, received, .. }: &Request<'_>) -> io::Result<AfterResponse> {
         if let RequestStep::Bypass(plan) = handle_request(self, head, *received).await? {
             Box::pin(bypass::run(self, *plan)).await?;
         }
-        Ok(Next::Request)
+        Ok(AfterResponse::Request)
     }
 
     async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
         refuse(self, refusal.status(), &refusal.to_string(), is_head).await
     }
 
-    fn ended(&mut self, complete: bool) {
+    fn on_request_end(&mut self, complete: bool) {
         self.log_request(complete);
     }
 }
 
 /// Responds to a malformed request; the connection cannot be used afterwards.
 async fn refuse(client: &mut ProxyClient, status: u16, text: &str, is_head: bool) -> io::Result<()> {
-    client.exchange.give_up();
+    client.exchange.close_after_response();
     client.shared.count(|c| {
         c.requests += 1;
         c.refused += 1;
@@ -89,7 +89,7 @@ async fn refuse(client: &mut ProxyClient, status: u16, text: &str, is_head: bool
 async fn handle_request(
     client: &mut ProxyClient,
     head: &RequestHead<'_>,
-    received: Received,
+    received: ReceivedProtocol,
 ) -> io::Result<RequestStep> {
     let target = match Target::of_scheme(head, client.exchange.connection.stream.scheme()) {
         Ok(target) => target,
@@ -135,8 +135,8 @@ async fn handle_request(
 
 /// Responds to a request whose `Max-Forwards` is used up. A trace would only repeat what the client has just sent.
 async fn respond_and_close(client: &mut ProxyClient, head: &RequestHead<'_>) -> io::Result<()> {
-    if !client.exchange.is_read() {
-        client.exchange.give_up();
+    if !client.exchange.is_body_read() {
+        client.exchange.close_after_response();
     }
     match head.method {
         "OPTIONS" => client.send_options().await,
@@ -149,7 +149,7 @@ fn count_caches(client: &mut ProxyClient, client_request: &ClientRequest<'_>) {
     let shared = &client.shared;
     let passed = shared
         .is_cooperating
-        .then(|| fields::has_passed(client_request.head.headers(), &shared.name))
+        .then(|| fields::via_contains(client_request.head.headers(), &shared.name))
         .flatten();
     if passed.is_some() {
         shared.peers.count(|c| c.peer_requests += 1);
@@ -292,7 +292,9 @@ async fn fetched(
         }
         if may_join && !client_request.control.no_cache {
             let current = client.shared.fetches.borrow().get(key).cloned();
-            if let Some((fetch, reader)) = current.and_then(|f| Reader::new(&f.flow).map(|r| (f, r))) {
+            if let Some((fetch, reader)) =
+                current.and_then(|f| SharedBodyReader::new(&f.flow).map(|r| (f, r)))
+            {
                 match Box::pin(join(client, client_request, &fetch, reader, reason, failed)).await? {
                     JoinResult::Responded => return Ok(RequestStep::Responded),
                     // The response does not suit this request: look again, and do not join another.
@@ -318,7 +320,7 @@ async fn fetched(
 /// Whether the request has passed this proxy before. A fetch that it joined could wait for this very request, by an address that
 /// is not known to be this proxy's.
 fn may_loop(client: &ProxyClient, client_request: &ClientRequest<'_>, key: &[u8]) -> bool {
-    let passed = || fields::has_passed(client_request.head.headers(), &client.shared.name) == Some(true);
+    let passed = || fields::via_contains(client_request.head.headers(), &client.shared.name) == Some(true);
     client.was_here || (client.shared.fetches.borrow().contains_key(key) && passed())
 }
 
@@ -386,7 +388,7 @@ async fn respond_from(
     key: &[u8],
     reason: ForwardReason,
     fetch: &Fetch,
-    mut reader: Reader,
+    mut reader: SharedBodyReader,
 ) -> io::Result<RequestStep> {
     let shared = Rc::clone(&client.shared);
     let cache_status = |is_confirmed, is_stored, source| CacheStatus::Forwarded {
@@ -451,7 +453,7 @@ async fn send_fetched(
     client: &mut ProxyClient,
     fetched: &FetchedHead,
     selection: RangeSelection,
-    reader: &mut Reader,
+    reader: &mut SharedBodyReader,
     cache_status: CacheStatus,
     age_s: Option<u64>,
 ) -> io::Result<bool> {
@@ -474,11 +476,11 @@ async fn send_fetched(
     // Several parts may be requested in any order, so they wait for the whole response, which is kept in memory anyway.
     let mut chunks = Vec::new();
     loop {
-        let taking = reader.take(&mut chunks);
-        match exchange::unless_gone(&client.exchange.connection, taking).await? {
-            Taken::Chunks => {}
-            Taken::End(End::Complete) => break,
-            Taken::End(End::Broken) => return Ok(false),
+        let taking = reader.read(&mut chunks);
+        match exchange::unless_disconnected(&client.exchange.connection, taking).await? {
+            BodyRead::Chunks => {}
+            BodyRead::End(BodyEnd::Complete) => break,
+            BodyRead::End(BodyEnd::Broken) => return Ok(false),
         }
     }
     let whole = StoredResponse::new(Rc::clone(&fetched.response), chunks);
@@ -533,7 +535,7 @@ async fn join(
     client: &mut ProxyClient,
     client_request: &ClientRequest<'_>,
     fetch: &Fetch,
-    mut reader: Reader,
+    mut reader: SharedBodyReader,
     reason: ForwardReason,
     failed: Option<JoinFailure>,
 ) -> io::Result<JoinResult> {

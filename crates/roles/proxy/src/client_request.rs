@@ -9,12 +9,12 @@ use assay_http::field::list_has;
 use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 use assay_http::range::{ByteRange, parse_range};
-use assay_net::fields::Received;
+use assay_net::fields::ReceivedProtocol;
 
 /// A request whose fields were read in one pass.
 pub struct ClientRequest<'b> {
     pub head: &'b RequestHead<'b>,
-    pub received: Received,
+    pub received: ReceivedProtocol,
     pub class: MethodClass,
     /// From `Cache-Control` and `Pragma`.
     pub control: RequestControl,
@@ -31,7 +31,7 @@ pub struct ClientRequest<'b> {
 
 impl<'b> ClientRequest<'b> {
     /// Reads the fields of `head`.
-    pub fn new(head: &'b RequestHead<'b>, received: impl Into<Received>) -> Self {
+    pub fn new(head: &'b RequestHead<'b>, received: impl Into<ReceivedProtocol>) -> Self {
         let mut client_request = Self {
             class: MethodClass::from_method(head.method),
             control: RequestControl::default(),

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use assay_net::tls::client::SettingsError;
+use assay_net::tls::client::TlsSettingsError;
 use assay_net::tls::setup::TlsSetupError;
 use assay_net::worker::WorkerError;
 use assay_protocol::stdio::StdioError;
@@ -29,7 +29,7 @@ pub enum ProxyError {
     Name {
         /// Authority of the origin.
         authority: String,
-        cause: SettingsError,
+        cause: TlsSettingsError,
     },
     #[error(transparent)]
     Pin(#[from] WorkerError),

@@ -1,7 +1,7 @@
 //! Fetching of an object from its origin, once for all simultaneous requests for it.
 //!
 //! A fetch is a task of its own: the client that caused it may go away. It *settles* when the head of the response has arrived:
-//! then every waiting request decides whether that response suits it. The body follows through a [`Flow`](assay_net::flow::Flow),
+//! then every waiting request decides whether that response suits it. The body follows through a [`SharedBody`](assay_net::shared_body::SharedBody),
 //! and is stored once complete, if it may be.
 
 use std::borrow::Cow;
@@ -29,10 +29,10 @@ use crate::store::{CacheKey, StoredResponse};
 use crate::upstream_route::UpstreamRoute;
 use assay_net::body::{BodyReader, Chunk};
 use assay_net::fields;
-use assay_net::flow::{End, Reader};
-use assay_net::interim::Interim;
-use assay_net::limits::LEAST_RATE;
-use assay_net::upstream::{Received, Upstream, UpstreamError};
+use assay_net::interim::InterimResponses;
+use assay_net::limits::MIN_BODY_RATE;
+use assay_net::shared_body::{BodyEnd, SharedBodyReader};
+use assay_net::upstream::{ReceivedHead, Upstream, UpstreamError};
 
 /// Head of a response whose body has not been read.
 pub struct UnreadResponse {
@@ -78,7 +78,7 @@ impl FetchPlan {
 }
 
 /// Starts a fetch and returns it with its first reader. `is_open`: other requests may join.
-pub fn start(shared: &Rc<ProxyShared>, plan: FetchPlan, is_open: bool) -> (Rc<Fetch>, Reader) {
+pub fn start(shared: &Rc<ProxyShared>, plan: FetchPlan, is_open: bool) -> (Rc<Fetch>, SharedBodyReader) {
     let began = shared.store.borrow_mut().next_tick();
     let (fetch, reader) = Fetch::new();
     if is_open {
@@ -90,7 +90,11 @@ pub fn start(shared: &Rc<ProxyShared>, plan: FetchPlan, is_open: bool) -> (Rc<Fe
 }
 
 /// Continues a response that a client received on its own. Other requests cannot join.
-pub fn resume(shared: &Rc<ProxyShared>, plan: FetchPlan, unread: UnreadResponse) -> (Rc<Fetch>, Reader) {
+pub fn resume(
+    shared: &Rc<ProxyShared>,
+    plan: FetchPlan,
+    unread: UnreadResponse,
+) -> (Rc<Fetch>, SharedBodyReader) {
     let (fetch, reader) = Fetch::new();
     let UnreadResponse { origin_head, upstream, source, began } = unread;
     let task = FetchTask { fetch: Rc::clone(&fetch), shared: Rc::clone(shared), plan, began };
@@ -251,7 +255,7 @@ impl FetchTask {
         let is_admitted = may_be_kept && shared.store.borrow_mut().admits(&plan.key);
         // Memory is reserved as the body arrives: an announced length alone takes none from others.
         let mut is_kept = is_admitted && length.unwrap_or(0) <= shared.store.borrow().largest_bytes();
-        flow.keep(is_kept);
+        flow.set_retained(is_kept);
         // Errors and redirections say nothing about whether the object can be shared, nor does a request that forbids storing;
         // and what admission refuses now may be stored the next time.
         let is_refused = plan.control.no_store || (may_be_kept && shared.store.borrow().is_selective());
@@ -269,14 +273,14 @@ impl FetchTask {
         let mut body = BodyReader::new(origin_head.framing);
         let (started, mut received_bytes) = (Instant::now(), 0);
         let end = loop {
-            if !flow.is_wanted().await {
-                break End::Broken;
+            if !flow.wait_for_room().await {
+                break BodyEnd::Broken;
             }
             let limit = shared.limits.origin_response;
             let next = tokio::select! {
                 biased;
                 next = body.next(&mut origin.connection, limit) => next,
-                () = flow.until_unwanted() => break End::Broken,
+                () = flow.wait_unwanted() => break BodyEnd::Broken,
             };
             match next {
                 Ok(Some(chunk)) => {
@@ -286,25 +290,25 @@ impl FetchTask {
                     }
                     received_bytes += chunk.len() as u64;
                     let is_slow =
-                        started.elapsed() > limit + Duration::from_secs(received_bytes / LEAST_RATE);
+                        started.elapsed() > limit + Duration::from_secs(received_bytes / MIN_BODY_RATE);
                     if is_kept && (is_slow || !reservation.grow(shared, &plan.key, chunk.len() as u64)) {
                         is_kept = false;
                         reservation.release(shared);
                         self.stop_sharing(response.status);
                         shared.store.borrow_mut().note_shared(&plan.key, plan.is_authorised, false);
-                        flow.keep(false);
+                        flow.set_retained(false);
                     }
                     flow.append(chunk);
                 }
-                Ok(None) => break End::Complete,
+                Ok(None) => break BodyEnd::Complete,
                 Err(_) => {
                     shared.count(|c| c.origin_errors += 1);
-                    break End::Broken;
+                    break BodyEnd::Broken;
                 }
             }
         };
         reservation.release(shared);
-        if end == End::Complete {
+        if end == BodyEnd::Complete {
             if origin_head.persists {
                 shared.pool.put_back(origin);
             }
@@ -326,10 +330,10 @@ async fn get(
     shared: &ProxyShared,
     address: SocketAddr,
     request: &[u8],
-    interim: &Interim,
+    interim: &InterimResponses,
 ) -> Result<(Box<Upstream>, OriginHead, ResponseTimes), UpstreamError> {
     let requested_ms = shared.clock.now_ms();
-    let take = |received: Received<'_>| {
+    let take = |received: ReceivedHead<'_>| {
         let times = ResponseTimes { requested_ms, received_ms: shared.clock.now_ms() };
         OriginHead::of(&received.head, "GET", &shared.name, times).map(|origin_head| (origin_head, times))
     };

@@ -7,9 +7,9 @@ use std::rc::Rc;
 use assay_cache::conditional::Conditions;
 use assay_cache::vary::Vary;
 use assay_http::field::Fields;
-use assay_net::exchange::{Exchange, Stream};
-use assay_net::flow::{Flow, Reader};
-use assay_net::interim::Interim;
+use assay_net::exchange::{Exchange, Transport};
+use assay_net::interim::InterimResponses;
+use assay_net::shared_body::{SharedBody, SharedBodyReader};
 use tokio::sync::Notify;
 
 use crate::cache_status::ResponseSource;
@@ -23,8 +23,8 @@ pub struct Fetch {
     outcome: RefCell<Option<FetchOutcome>>,
     settled: Notify,
     /// Interim responses of the origin.
-    pub interim: Interim,
-    pub flow: Rc<Flow>,
+    pub interim: InterimResponses,
+    pub flow: Rc<SharedBody>,
 }
 
 /// Outcome of a fetch, known when the head has arrived.
@@ -75,13 +75,13 @@ pub fn variant(vary: &Vary, fields: Fields<'_>) -> Vec<u8> {
 
 impl Fetch {
     /// Creates a fetch with its first reader.
-    pub fn new() -> (Rc<Self>, Reader) {
-        let (flow, reader) = Flow::new();
+    pub fn new() -> (Rc<Self>, SharedBodyReader) {
+        let (flow, reader) = SharedBody::new();
         (
             Rc::new(Self {
                 outcome: RefCell::new(None),
                 settled: Notify::new(),
-                interim: Interim::default(),
+                interim: InterimResponses::default(),
                 flow,
             }),
             reader,
@@ -89,8 +89,8 @@ impl Fetch {
     }
 
     /// Waits for the outcome, and relays interim responses to the client meanwhile.
-    pub async fn pass_on<S: Stream>(&self, client: &mut Exchange<S>) -> io::Result<FetchOutcome> {
-        self.interim.pass_on(client, self.settled()).await
+    pub async fn pass_on<S: Transport>(&self, client: &mut Exchange<S>) -> io::Result<FetchOutcome> {
+        self.interim.forward(client, self.settled()).await
     }
 
     /// Waits for the outcome.

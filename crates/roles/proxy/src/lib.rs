@@ -42,11 +42,11 @@
 //! # Three paths through the proxy
 //!
 //! *Stored*: one vectored write of the stored response. *Fetched*: a separate task sends the request to the origin, decides on storing when
-//! the head has arrived, and lets all waiting clients read the body at their own pace (`proxy::fetch`, `net::flow`). *Uncached*: a response
+//! the head has arrived, and lets all waiting clients read the body at their own pace (`proxy::fetch`, `net::shared_body`). *Uncached*: a response
 //! that cannot be shared, because the request forbids it or the last response with its key could not be shared, is handled in the client's own
 //! task: one parse, the head rewritten into one buffer with the first part of the body, the rest read by read (`proxy::uncached`). If it turns
 //! out that the response may be stored, it becomes a fetch immediately; the client's view and the counts are the same. Deadlines are numbers in
-//! cells, checked twenty times a second (`net::watch`), not timers.
+//! cells, checked twenty times a second (`net::deadlines`), not timers.
 //!
 //! *Does not:* know robots, workloads or results; it is a proxy like any other. No tunnels, no
 //! trailers, no disk.

@@ -7,7 +7,7 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
 use assay_net::fields;
 use assay_net::listen::leads_to;
-use assay_net::upstream::{self, Patience, UpstreamError};
+use assay_net::upstream::{self, UpstreamError, UpstreamTimeouts};
 use thiserror::Error;
 
 use crate::response::{ProxyResponse, ResponseTimes};
@@ -122,7 +122,7 @@ impl OriginHead {
 pub async fn address_of(
     route: &Destination,
     own: SocketAddr,
-    patience: Patience,
+    patience: UpstreamTimeouts,
 ) -> Result<SocketAddr, OriginFailure> {
     let address = match route {
         Destination::Nowhere => return Err(OriginFailure::Nowhere),

@@ -21,10 +21,10 @@ use crate::response::ProxyResponse;
 use crate::shared::ProxyShared;
 use crate::store::StoredResponse;
 use assay_net::body::Chunk;
-use assay_net::exchange::{Exchange, Framing, unless_gone};
+use assay_net::exchange::{Exchange, ResponseFraming, unless_disconnected};
 use assay_net::fields;
-use assay_net::flow::{End, Reader, Taken};
 use assay_net::http_stream::HttpStream;
+use assay_net::shared_body::{BodyEnd, BodyRead, SharedBodyReader};
 
 const PARTIAL_CONTENT: &[u8] = b"HTTP/1.1 206 Partial Content\r\n";
 
@@ -105,8 +105,8 @@ impl ProxyClient {
         }
         let framing = self.exchange.framing(response.status, Some(stored.length));
         self.write_tail(response.status, cache_status, age_s, framing);
-        let body: &[Chunk] = if matches!(framing, Framing::Length(_)) { &stored.body } else { &[] };
-        self.exchange.write_with(&[response.head(), &self.tail], body).await
+        let body: &[Chunk] = if matches!(framing, ResponseFraming::Length(_)) { &stored.body } else { &[] };
+        self.exchange.write_chunks(&[response.head(), &self.tail], body).await
     }
 
     /// Responds to a HEAD from the store.
@@ -118,7 +118,7 @@ impl ProxyClient {
     ) -> io::Result<()> {
         let response = &stored.response;
         let framing = match self.exchange.framing(response.status, Some(stored.length)) {
-            Framing::Length(bytes) => Framing::Described(bytes),
+            ResponseFraming::Length(bytes) => ResponseFraming::Described(bytes),
             framing => framing,
         };
         self.write_tail(response.status, cache_status, Some(response.freshness.age_s(now_ms)), framing);
@@ -146,7 +146,7 @@ impl ProxyClient {
         &mut self,
         response: &ProxyResponse,
         total: u64,
-        reader: &mut Reader,
+        reader: &mut SharedBodyReader,
         span: Span,
         cache_status: CacheStatus,
         age_s: Option<u64>,
@@ -158,9 +158,9 @@ impl ProxyClient {
         let mut at = 0;
         while at < span.to {
             self.batch.clear();
-            let taking = reader.take(&mut self.batch);
-            if let Taken::End(_) = unless_gone(&self.exchange.connection, taking).await? {
-                return Err(self.exchange.break_off(Framing::Length(layout.length)));
+            let taking = reader.read(&mut self.batch);
+            if let BodyRead::End(_) = unless_disconnected(&self.exchange.connection, taking).await? {
+                return Err(self.exchange.abort(ResponseFraming::Length(layout.length)));
             }
             let pieces: Vec<&[u8]> = ranges::slices(&self.batch, at, span).collect();
             at += self.batch.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
@@ -178,7 +178,7 @@ impl ProxyClient {
         age_s: Option<u64>,
     ) -> Option<Vec<u8>> {
         self.record(206, Some(cache_status));
-        self.write_tail_with(&layout.fields, cache_status, age_s, Framing::Length(layout.length));
+        self.write_tail_with(&layout.fields, cache_status, age_s, ResponseFraming::Length(layout.length));
         layout.is_multipart.then(|| response.field_lines_without_type())
     }
 
@@ -188,7 +188,7 @@ impl ProxyClient {
         ContentRange::Unsatisfied { total }.write(&mut value);
         let mut line = b"HTTP/1.1 416 Range Not Satisfiable\r\n".to_vec();
         fields::append(&mut line, b"Content-Range", &value);
-        self.write_tail(416, cache_status, None, Framing::Length(0));
+        self.write_tail(416, cache_status, None, ResponseFraming::Length(0));
         self.exchange.write(&[&line, &self.tail]).await
     }
 
@@ -198,7 +198,7 @@ impl ProxyClient {
         cache_status: CacheStatus,
         age_s: Option<u64>,
     ) -> io::Result<()> {
-        self.write_tail(304, cache_status, age_s, Framing::None);
+        self.write_tail(304, cache_status, age_s, ResponseFraming::None);
         let parts = [b"HTTP/1.1 304 Not Modified\r\n", response.field_lines(), &self.tail];
         self.exchange.write(&parts).await
     }
@@ -207,7 +207,7 @@ impl ProxyClient {
     pub async fn send_flow(
         &mut self,
         fetched: &FetchedHead,
-        reader: &mut Reader,
+        reader: &mut SharedBodyReader,
         cache_status: CacheStatus,
         age_s: Option<u64>,
     ) -> io::Result<()> {
@@ -218,28 +218,28 @@ impl ProxyClient {
             self.batch.clear();
             let taken = match is_first {
                 // The head does not wait for the body.
-                true => reader.try_take(&mut self.batch),
+                true => reader.try_read(&mut self.batch),
                 false => {
-                    let taking = reader.take(&mut self.batch);
-                    Some(unless_gone(&self.exchange.connection, taking).await?)
+                    let taking = reader.read(&mut self.batch);
+                    Some(unless_disconnected(&self.exchange.connection, taking).await?)
                 }
             };
             let end = match taken {
-                Some(Taken::End(end)) => Some(end),
-                Some(Taken::Chunks) => reader.end(),
+                Some(BodyRead::End(end)) => Some(end),
+                Some(BodyRead::Chunks) => reader.end(),
                 None => None,
             };
-            if !matches!(framing, Framing::Length(_)) {
+            if !matches!(framing, ResponseFraming::Length(_)) {
                 self.record_bytes(self.batch.iter().map(|chunk| chunk.len() as u64).sum());
             }
             let head: [&[u8]; 2] = if is_first { [fetched.response.head(), &self.tail] } else { [&[], &[]] };
             is_first = false;
-            let is_last = end == Some(End::Complete);
+            let is_last = end == Some(BodyEnd::Complete);
             self.exchange.write_body(&head, &self.batch, framing, is_last).await?;
             match end {
                 None => {}
-                Some(End::Complete) => return Ok(()),
-                Some(End::Broken) => return Err(self.exchange.break_off(framing)),
+                Some(BodyEnd::Complete) => return Ok(()),
+                Some(BodyEnd::Broken) => return Err(self.exchange.abort(framing)),
             }
         }
     }
@@ -249,7 +249,7 @@ impl ProxyClient {
         &mut self,
         response: &ProxyResponse,
         cache_status: CacheStatus,
-        framing: Framing,
+        framing: ResponseFraming,
     ) -> io::Result<()> {
         let age_s = response.has_age.then(|| response.freshness.age_s(self.shared.clock.now_ms()));
         self.write_tail(response.status, cache_status, age_s, framing);
@@ -257,8 +257,8 @@ impl ProxyClient {
     }
 
     /// Sends a part of the body, or, without chunks, its end.
-    pub async fn send_body(&mut self, chunks: &[Chunk], framing: Framing) -> io::Result<()> {
-        if !matches!(framing, Framing::Length(_)) {
+    pub async fn send_body(&mut self, chunks: &[Chunk], framing: ResponseFraming) -> io::Result<()> {
+        if !matches!(framing, ResponseFraming::Length(_)) {
             self.record_bytes(chunks.iter().map(|chunk| chunk.len() as u64).sum());
         }
         self.exchange.write_body(&[], chunks, framing, chunks.is_empty()).await
@@ -267,7 +267,7 @@ impl ProxyClient {
     pub async fn send_options(&mut self) -> io::Result<()> {
         self.record(200, None);
         self.tail.clear();
-        self.write_framing(Framing::Length(0));
+        self.write_framing(ResponseFraming::Length(0));
         let line = b"HTTP/1.1 200 OK\r\nAllow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n";
         self.exchange.write(&[line, &self.tail]).await
     }
@@ -310,13 +310,19 @@ impl ProxyClient {
         if let Some(cache_status) = cache_status {
             cache_status.append(&self.shared.name, &mut self.tail);
         }
-        self.write_framing(Framing::Length(body.len() as u64));
+        self.write_framing(ResponseFraming::Length(body.len() as u64));
         let body = if is_head { &[] } else { body.as_bytes() };
         let parts = [line.as_bytes(), fields, &self.tail, body];
         self.exchange.write(&parts).await
     }
 
-    fn write_tail(&mut self, status: u16, cache_status: CacheStatus, age_s: Option<u64>, framing: Framing) {
+    fn write_tail(
+        &mut self,
+        status: u16,
+        cache_status: CacheStatus,
+        age_s: Option<u64>,
+        framing: ResponseFraming,
+    ) {
         self.record(status, Some(cache_status));
         self.write_tail_with(&[], cache_status, age_s, framing);
     }
@@ -327,7 +333,7 @@ impl ProxyClient {
         lines: &[u8],
         cache_status: CacheStatus,
         age_s: Option<u64>,
-        framing: Framing,
+        framing: ResponseFraming,
     ) {
         let mut tail = std::mem::take(&mut self.tail);
         tail.clear();
@@ -343,7 +349,7 @@ impl ProxyClient {
         status: u16,
         cache_status: CacheStatus,
         age_s: Option<u64>,
-        framing: Framing,
+        framing: ResponseFraming,
     ) {
         self.record(status, Some(cache_status));
         self.append_tail(out, cache_status, age_s, framing);
@@ -354,7 +360,7 @@ impl ProxyClient {
         out: &mut Vec<u8>,
         cache_status: CacheStatus,
         age_s: Option<u64>,
-        framing: Framing,
+        framing: ResponseFraming,
     ) {
         if let Some(seconds) = age_s {
             fields::append_number(out, "Age", seconds);
@@ -363,15 +369,15 @@ impl ProxyClient {
         self.append_framing(out, framing);
     }
 
-    fn write_framing(&mut self, framing: Framing) {
+    fn write_framing(&mut self, framing: ResponseFraming) {
         let mut tail = std::mem::take(&mut self.tail);
         self.append_framing(&mut tail, framing);
         self.tail = tail;
     }
 
     /// Appends the hop-by-hop fields, and the empty line that ends the head.
-    fn append_framing(&mut self, out: &mut Vec<u8>, framing: Framing) {
-        if let Framing::Length(bytes) = framing {
+    fn append_framing(&mut self, out: &mut Vec<u8>, framing: ResponseFraming) {
+        if let ResponseFraming::Length(bytes) = framing {
             self.record_bytes(bytes);
         }
         self.exchange.append_framing(out, framing);

@@ -194,7 +194,7 @@ pub fn append_head<'h>(
     out.extend_from_slice(head.reason.as_bytes());
     out.extend_from_slice(b"\r\n");
     let mut found = ResponseFields::default();
-    fields::append_end_to_end(out, head.headers(), (head.facts.version, name), |field| {
+    fields::append_end_to_end(out, head.headers(), head.facts.version, name, |field| {
         found.add(field);
         match field.name.len() {
             3 => field.is("age"),

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use crate::spec::ProxySpec;
 use assay_net::byte_stream::ByteStream;
-use assay_net::limits::{SPARED, room_of};
+use assay_net::deadlines::LongestWaits;
+use assay_net::limits::{EVICTION_GRACE, eviction_reserve};
 use assay_net::listen::{accept, listen};
 use assay_net::pool::UpstreamTls;
-use assay_net::tls::client::Name;
-use assay_net::tls::server::Server;
+use assay_net::tls::client::TlsServerName;
+use assay_net::tls::server::TlsServer;
 use assay_net::tls::settings::ClientTls;
 use assay_net::tls::setup;
-use assay_net::watch::Longest;
 use assay_protocol::message::ProxyCounters;
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
@@ -35,7 +35,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Proxy {
     listener: TcpListener,
     /// `None`: in the clear.
-    tls: Option<Server>,
+    tls: Option<TlsServer>,
     shared: Rc<ProxyShared>,
 }
 
@@ -54,7 +54,7 @@ impl Proxy {
             AccessLog::create(path).map_err(|cause| ProxyError::Log { path: path.clone(), cause })
         };
         let log = spec.access_log.as_ref().map(create).transpose()?;
-        let tls = spec.tls.as_ref().map(setup::server).transpose()?.map(|tls| tls.speaking_both());
+        let tls = spec.tls.as_ref().map(setup::server).transpose()?.map(|tls| tls.with_http2());
         let origin_tls = spec.origin_tls.as_ref().map(|settings| origin_tls(spec, settings)).transpose()?;
         let shared = Rc::new(ProxyShared::new(spec, peers, clock, limits, address, log, origin_tls));
         Ok(Self { listener, tls, shared })
@@ -84,10 +84,10 @@ impl Proxy {
     pub async fn serve(&self) {
         let listening = self.shared.peers.listen(|target| self.shared.holds(target));
         tokio::pin!(listening);
-        self.shared.resources.keep_deadlines();
+        self.shared.resources.run_deadlines();
         let mut sweep = interval(SWEEP_INTERVAL);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut longest = Longest::default();
+        let mut longest = LongestWaits::default();
         loop {
             let is_full = self.is_full(&mut longest);
             tokio::select! {
@@ -96,7 +96,7 @@ impl Proxy {
                 () = self.shared.client_left.notified(), if is_full => {}
                 (stream, _) = accept(&self.listener), if !is_full => {
                     // Without a TLS session the client gets no response.
-                    let Ok(session) = self.tls.as_ref().map(Server::accept).transpose() else { continue };
+                    let Ok(session) = self.tls.as_ref().map(TlsServer::accept).transpose() else { continue };
                     let stream = ByteStream::new(stream, session);
                     let connected = ConnectionGuard::new(&self.shared);
                     spawn_local(async move {
@@ -117,11 +117,11 @@ impl Proxy {
 impl Proxy {
     /// Whether no more connections may be accepted now. Close to the limit, the connection that has been idle for longest is
     /// closed.
-    fn is_full(&self, longest: &mut Longest) -> bool {
+    fn is_full(&self, longest: &mut LongestWaits) -> bool {
         let most = self.shared.limits.clients;
         let room = most.saturating_sub(self.shared.clients.get());
-        if room <= room_of(most) {
-            longest.dismiss(&self.shared.resources.watch, SPARED, |wait| !wait.is_stream);
+        if room <= eviction_reserve(most) {
+            longest.dismiss(&self.shared.resources.deadlines, EVICTION_GRACE, |wait| !wait.is_stream);
         }
         room == 0
     }
@@ -147,7 +147,7 @@ impl Drop for ConnectionGuard {
 /// TLS to origins: each certificate is verified for the host by which clients know the origin.
 fn origin_tls(spec: &ProxySpec, settings: &ClientTls) -> Result<UpstreamTls, ProxyError> {
     let name = |authority: &str| {
-        Name::of_authority(authority)
+        TlsServerName::from_authority(authority)
             .map_err(|cause| ProxyError::Name { authority: authority.to_owned(), cause })
     };
     let names = spec.origins.iter().map(|origin| Ok((origin.address, name(&origin.authority)?)));

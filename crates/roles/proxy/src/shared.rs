@@ -19,7 +19,7 @@ use crate::target::{RoutingTable, Target};
 use assay_net::connection::Resources;
 use assay_net::exchange::ClientLimits;
 use assay_net::pool::{Pool, UpstreamTls};
-use assay_net::upstream::Patience;
+use assay_net::upstream::UpstreamTimeouts;
 use assay_net::worker::descriptor_limit;
 use tokio::sync::Notify;
 
@@ -96,7 +96,7 @@ fn pool(
 ) -> Pool {
     let pool = Pool::with_tls(resources, tls);
     let is_only_one = origins.windows(2).all(|two| two[0].address == two[1].address) && !origins.is_empty();
-    if is_only_one { pool } else { pool.with_most_per_server((limits.clients * 3 / 4).max(1)) }
+    if is_only_one { pool } else { pool.with_max_per_server((limits.clients * 3 / 4).max(1)) }
 }
 
 /// State that outlives a connection.
@@ -146,7 +146,7 @@ impl ProxyShared {
             is_cooperating: spec.cooperation.is_some(),
             store: RefCell::new(Store::new(spec.memory_bytes, spec.storing)),
             fetches: RefCell::default(),
-            pool: pool(&resources, &spec.origins, origin_tls, limits).speaking_http2(over_http2),
+            pool: pool(&resources, &spec.origins, origin_tls, limits).with_http2_servers(over_http2),
             resources,
             clients: Cell::new(0),
             client_left: Notify::new(),
@@ -170,20 +170,20 @@ impl ProxyShared {
     pub fn counters(&self) -> ProxyCounters {
         let (store, counters) = (self.store.borrow(), *self.counters.borrow());
         ProxyCounters {
-            refused: counters.refused + self.resources.refused.all(),
+            refused: counters.refused + self.resources.refusals.total(),
             objects: store.objects(),
             stored_bytes: store.stored_bytes(),
             evictions: store.evictions(),
             peers: self.peers.counters(),
             prefetch: self.prefetcher.counters(),
-            slow_clients: self.resources.watch.ended().slow,
-            dismissed_clients: self.resources.watch.ended().dismissed,
+            slow_clients: self.resources.deadlines.counts().slow,
+            dismissed_clients: self.resources.deadlines.counts().dismissed,
             ..counters
         }
     }
 
-    pub fn patience(&self) -> Patience {
-        Patience { connect: self.limits.origin_connect, response: self.limits.origin_response }
+    pub fn patience(&self) -> UpstreamTimeouts {
+        UpstreamTimeouts { connect: self.limits.origin_connect, response: self.limits.origin_response }
     }
 
     /// Whether a response is stored that is fresh for a plain request.

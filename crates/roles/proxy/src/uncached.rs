@@ -13,11 +13,11 @@ use assay_cache::storage::{MethodClass, may_store};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
 use assay_net::carrier::Carrier;
-use assay_net::exchange::{Framing, unless_gone};
+use assay_net::exchange::{ResponseFraming, unless_disconnected};
 use assay_net::interim;
 use assay_net::listen::leads_to;
-use assay_net::relay::{Part, next_part};
-use assay_net::upstream::{MOST_TRIES, SWITCHING, Upstream, UpstreamError};
+use assay_net::relay::{RelayStep, relay_step};
+use assay_net::upstream::{MAX_RETRIES, UNREQUESTED_UPGRADE, Upstream, UpstreamError};
 
 use crate::cache_status::{CacheStatus, ForwardReason, ResponseSource};
 use crate::client_request::ClientRequest;
@@ -66,7 +66,7 @@ enum UncachedHead {
 /// State of a relayed body.
 struct UncachedRelay {
     carrier: Carrier,
-    framing: Framing,
+    framing: ResponseFraming,
     /// Input bytes after the head that were consumed.
     used: usize,
     /// The chunked coding of the body is broken.
@@ -87,17 +87,17 @@ pub async fn run(
     let began = shared.store.borrow_mut().next_tick();
     let route = UpstreamRoute::to(&shared, target);
     let memory = &shared.resources.memory;
-    let mut request = memory.take();
+    let mut request = memory.get();
     route.append_fetch_request(&shared, client_request, target, &mut request);
-    let mut out = memory.take();
+    let mut out = memory.get();
     let mut plan =
         UncachedPlan { client_request, key, is_unshared, source: route.source(), reason, requested_ms: 0 };
     let received = exchange(client, &route, &mut plan, &request, &mut out).await?;
-    memory.give(request);
+    memory.put(request);
     let failure = match received {
         Ok((upstream, UncachedHead::Relay(relay))) => {
             let sent = relay_response(client, upstream, &mut out, relay).await;
-            memory.give(out);
+            memory.put(out);
             return sent.map(|()| UncachedOutcome::Sent);
         }
         Ok((upstream, UncachedHead::Cacheable(origin_head))) => {
@@ -140,10 +140,10 @@ async fn exchange(
             Err(failure) => return Ok(Err(failure.into())),
         }
     }
-    let mut tries = 1..=MOST_TRIES;
+    let mut tries = 1..=MAX_RETRIES;
     loop {
         let connecting = Box::pin(shared.pool.connect(address, patience));
-        let mut upstream = match unless_gone(&client.exchange.connection, connecting).await? {
+        let mut upstream = match unless_disconnected(&client.exchange.connection, connecting).await? {
             Ok(upstream) => upstream,
             Err(failure) => return Ok(Err(failure.into())),
         };
@@ -169,18 +169,19 @@ async fn send_and_read_head(
     }
     let classified = loop {
         // `classify` borrows the whole client, so its connection is watched beforehand, until the response begins.
-        let begun = unless_gone(&client.exchange.connection, upstream.begin(patience.response));
+        let begun =
+            unless_disconnected(&client.exchange.connection, upstream.wait_response(patience.response));
         if let Err(error) = begun.await? {
             return Ok(Err(error));
         }
         let next_head = upstream.head(patience.response, |received| match received.head.status {
-            101 => Ok(Err(SWITCHING)),
-            100..=199 => Err(interim::passing(&received.head, &shared.name)),
+            101 => Ok(Err(UNREQUESTED_UPGRADE)),
+            100..=199 => Err(interim::rewrite(&received.head, &shared.name)),
             _ => Ok(classify(client, plan, &received.head, received.rest, out)),
         });
         match next_head.await {
             Ok(Ok(classified)) => break classified,
-            Ok(Err(Some(passing))) if client.exchange.takes_interim() => {
+            Ok(Err(Some(passing))) if client.exchange.accepts_interim() => {
                 client.exchange.write(&[&passing]).await?;
             }
             Ok(Err(_)) => {}
@@ -242,7 +243,7 @@ fn classify(
         source: plan.source,
     };
     client.append_recorded_tail(out, head.status, cache_status, age_s, framing);
-    let mut carrier = Carrier::new(from, framing == Framing::Chunked);
+    let mut carrier = Carrier::new(from, framing == ResponseFraming::Chunked);
     let taken = carrier.take(rest, out);
     let (used, is_broken) = (taken.unwrap_or(rest.len()), taken.is_err());
     Ok(UncachedHead::Relay(UncachedRelay {
@@ -283,7 +284,7 @@ async fn relay_response(
     mut relay: UncachedRelay,
 ) -> io::Result<()> {
     let shared = Rc::clone(&client.shared);
-    let is_noted = matches!(relay.framing, Framing::Length(_));
+    let is_noted = matches!(relay.framing, ResponseFraming::Length(_));
     let mut log_entry = 0;
     loop {
         if !is_noted {
@@ -302,23 +303,23 @@ async fn relay_response(
         }
         out.clear();
         let part = match relay.is_broken {
-            true => Part::Broken,
+            true => RelayStep::Broken,
             false => {
                 let to = &client.exchange.connection;
                 upstream.connection.deadline.set(shared.limits.origin_response);
                 let (from, deadline, input, memory) = upstream.connection.parts();
-                let carried = (&mut relay.carrier, &mut *out);
-                let part =
-                    next_part(memory, (from, deadline), input, carried, |bytes| to.stream.try_write(bytes));
-                unless_gone(to, part).await?.unwrap_or(Part::Broken)
+                let part = relay_step(memory, from, deadline, input, &mut relay.carrier, out, |bytes| {
+                    to.stream.try_write(bytes)
+                });
+                unless_disconnected(to, part).await?.unwrap_or(RelayStep::Broken)
             }
         };
         match part {
-            Part::Some => {}
-            Part::ClientGone(error) => return Err(error),
-            Part::Broken => {
+            RelayStep::Some => {}
+            RelayStep::ClientGone(error) => return Err(error),
+            RelayStep::Broken => {
                 shared.count(|c| c.origin_errors += 1);
-                return Err(client.exchange.break_off(relay.framing));
+                return Err(client.exchange.abort(relay.framing));
             }
         }
     }

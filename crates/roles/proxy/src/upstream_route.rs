@@ -63,19 +63,24 @@ impl UpstreamRoute {
         request: &mut Vec<u8>,
     ) {
         self.write_request_line(shared, client_request.head.method, target, request);
-        let from = (client_request.received, &shared.name[..]);
-        fields::append_end_to_end(request, client_request.head.headers(), from, |field| {
-            const OWN: [&str; 7] = [
-                "host",
-                "content-length",
-                "expect",
-                "if-none-match",
-                "if-modified-since",
-                "range",
-                "if-range",
-            ];
-            OWN.iter().any(|name| field.is(name))
-        });
+        fields::append_end_to_end(
+            request,
+            client_request.head.headers(),
+            client_request.received,
+            &shared.name,
+            |field| {
+                const OWN: [&str; 7] = [
+                    "host",
+                    "content-length",
+                    "expect",
+                    "if-none-match",
+                    "if-modified-since",
+                    "range",
+                    "if-range",
+                ];
+                OWN.iter().any(|name| field.is(name))
+            },
+        );
         request.extend_from_slice(b"\r\n");
     }
 }

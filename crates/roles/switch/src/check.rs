@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use assay_http::head::ResponseHead;
-use assay_net::byte_stream::{ByteStream, LEAST_ROOM};
+use assay_net::byte_stream::{ByteStream, MIN_READ_BYTES};
 use assay_net::connection::{Connection, Resources};
-use assay_net::http2::Client;
+use assay_net::http2::Http2Client;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -48,10 +48,10 @@ async fn probe(server: CheckTarget<'_>, check: &HealthCheck) -> Option<u16> {
         stream.flush_all().await.ok()?;
         return status(&mut stream).await;
     }
-    if stream.take_handshake().is_some_and(|handshake| !handshake.agreed.is_http2) {
+    if stream.take_handshake().is_some_and(|handshake| !handshake.negotiated.is_http2) {
         return None;
     }
-    let (client, carried) = Client::new(Connection::new(stream, &Resources::new()), tls.is_some());
+    let (client, carried) = Http2Client::new(Connection::new(stream, &Resources::new()), tls.is_some());
     let mut pipe = client.pipe()?;
     let exchange = async {
         pipe.write_all(request.as_bytes()).await.ok()?;
@@ -67,7 +67,7 @@ async fn probe(server: CheckTarget<'_>, check: &HealthCheck) -> Option<u16> {
 async fn status(stream: &mut (impl AsyncRead + Unpin)) -> Option<u16> {
     let mut response = Vec::new();
     // The buffer must hold a whole TLS record.
-    let mut room = vec![0; LEAST_ROOM];
+    let mut room = vec![0; MIN_READ_BYTES];
     loop {
         match ResponseHead::parse(&response) {
             Err(_) => return None,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use assay_base::clock::{SECOND_NS, monotonic_ns};
 use assay_cluster::dispatch::ServerId;
-use assay_net::listen::{listen_alone, listen_beside_others};
+use assay_net::listen::{listen_reuse_port, listen_std};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, LocalSet, spawn_local};
@@ -55,7 +55,7 @@ pub struct BoundListeners {
 /// Binds one socket for each worker. Several share the port (`SO_REUSEPORT`), so that the kernel distributes connections.
 pub fn bind(address: SocketAddr, workers: usize) -> Result<BoundListeners, SwitchError> {
     let failed = |cause| SwitchError::Listen { address, cause };
-    let open = if workers == 1 { listen_alone } else { listen_beside_others };
+    let open = if workers == 1 { listen_std } else { listen_reuse_port };
     let first = open(address).map_err(failed)?;
     let actual = first.local_addr().map_err(failed)?;
     let mut sockets = vec![first];

@@ -4,13 +4,13 @@
 //! list further fields in `Connection`; nearly none do.
 
 use assay_http::field::{Field, trim};
-use assay_net::fields::{self, Received};
+use assay_net::fields::{self, ReceivedProtocol};
 
 /// A parsed head with the bytes that it was parsed from.
 #[derive(Debug, Clone)]
 pub struct Lines<'h> {
     pub fields: assay_http::field::Fields<'h>,
-    pub received: Received,
+    pub received: ReceivedProtocol,
     pub raw: &'h [u8],
 }
 
@@ -19,7 +19,7 @@ impl Lines<'_> {
     /// `leave_out` selects (it is given no values).
     pub fn append_end_to_end(self, out: &mut Vec<u8>, name: &str, leave_out: impl Fn(&Field<'_>) -> bool) {
         if self.fields.names_others() {
-            return fields::append_end_to_end(out, self.fields, (self.received, name), leave_out);
+            return fields::append_end_to_end(out, self.fields, self.received, name, leave_out);
         }
         append_passing(out, self.raw, leave_out);
         fields::append_via(out, self.received, name);
@@ -100,7 +100,7 @@ mod tests {
             let Ok(Some((head, length))) = RequestHead::parse(text.as_bytes()) else { return Ok(()) };
             let leave_out = |field: &Field<'_>| field.is("x-gone");
             let (mut one, mut all) = (Vec::new(), Vec::new());
-            fields::append_end_to_end(&mut one, head.headers(), (Version::Http10, "us"), leave_out);
+            fields::append_end_to_end(&mut one, head.headers(), Version::Http10, "us", leave_out);
             let lines = Lines { fields: head.headers(), received: Version::Http10.into(), raw: &text.as_bytes()[..length] };
             lines.append_end_to_end(&mut all, "us", leave_out);
             prop_assert_eq!(String::from_utf8(one).unwrap(), String::from_utf8(all).unwrap());

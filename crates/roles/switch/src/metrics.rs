@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use assay_base::metrics::text::{PROMETHEUS_TYPE, prometheus};
 use assay_base::metrics::{Histogram, Kind, Labels, Unit};
+use assay_net::allowed_hosts::{host_name, is_allowed_host};
 use assay_net::connection::Resources;
-use assay_net::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
+use assay_net::connection_limit::{ConnectionLimit, ConnectionSlot};
+use assay_net::exchange::{
+    self, AfterResponse, ClientLimits, Exchange, Handler, Refusal, Request, ResponseFraming,
+};
 use assay_net::listen::accept;
-use assay_net::own_host::{is_own_host, own_name};
-use assay_net::places::{Place, Places};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::reason::{NoServerReason, RefusalReason};
@@ -218,11 +220,11 @@ pub async fn serve<F: Future<Output = SwitchSnapshot> + 'static>(
     collect: impl Fn() -> F + Clone + 'static,
 ) {
     let server = MetricsServer {
-        places: Places::new(CONNECTIONS_MAX),
+        places: ConnectionLimit::new(CONNECTIONS_MAX),
         resources: Resources::new(),
-        own_name: Rc::from(own_name()),
+        host_name: Rc::from(host_name()),
     };
-    server.resources.keep_deadlines();
+    server.resources.run_deadlines();
     loop {
         let (stream, _) = accept(&listener).await;
         let exchange =
@@ -239,10 +241,10 @@ pub async fn serve<F: Future<Output = SwitchSnapshot> + 'static>(
 /// State shared by all connections.
 #[derive(Clone)]
 struct MetricsServer {
-    places: Rc<Places>,
+    places: Rc<ConnectionLimit>,
     resources: Rc<Resources>,
     /// Host name of this machine.
-    own_name: Rc<str>,
+    host_name: Rc<str>,
 }
 
 /// Connections of metrics clients that were ended early.
@@ -256,7 +258,7 @@ struct ReaderCounts {
 
 impl MetricsServer {
     fn readers(&self) -> ReaderCounts {
-        ReaderCounts { dismissed: self.places.dismissed(), slow: self.resources.watch.ended().slow }
+        ReaderCounts { dismissed: self.places.dismissed(), slow: self.resources.deadlines.counts().slow }
     }
 }
 
@@ -265,41 +267,41 @@ struct MetricsClient<G> {
     exchange: Exchange,
     collect: G,
     server: MetricsServer,
-    place: Place,
+    place: ConnectionSlot,
 }
 
 impl<F: Future<Output = SwitchSnapshot>, G: Fn() -> F> Handler for MetricsClient<G> {
-    type Stream = TcpStream;
+    type Transport = TcpStream;
 
     fn exchange(&mut self) -> &mut Exchange {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<AfterResponse> {
         self.place.set_busy(true);
         let is_head = head.method == "HEAD";
         // Scrapes are too rare to keep a connection for.
         self.exchange.persists = false;
-        if !is_own_host(head.host, &self.server.own_name) {
+        if !is_allowed_host(head.host, &self.server.host_name) {
             let text = "name an address of this machine, its own name, or localhost in the URL\n";
-            self.exchange.give_up();
+            self.exchange.close_after_response();
             self.exchange.send_text(421, b"", text, is_head).await?;
-            return Ok(Next::Request);
+            return Ok(AfterResponse::Request);
         }
         if !matches!(head.method, "GET" | "HEAD") {
-            self.exchange.give_up();
+            self.exchange.close_after_response();
             self.exchange.send_text(405, b"Allow: GET, HEAD\r\n", "counters are only read\n", false).await?;
-            return Ok(Next::Request);
+            return Ok(AfterResponse::Request);
         }
         if head.target != "/metrics" {
             self.exchange.send_text(404, b"", "counters are at /metrics\n", is_head).await?;
-            return Ok(Next::Request);
+            return Ok(AfterResponse::Request);
         }
         let body = exposition(&(self.collect)().await, self.server.readers());
         let mut response = format!("HTTP/1.1 200 OK\r\nContent-Type: {PROMETHEUS_TYPE}\r\n").into_bytes();
-        self.exchange.append_framing(&mut response, Framing::Length(body.len() as u64));
+        self.exchange.append_framing(&mut response, ResponseFraming::Length(body.len() as u64));
         self.exchange.write(&[&response, if is_head { b"" } else { body.as_bytes() }]).await?;
-        Ok(Next::Request)
+        Ok(AfterResponse::Request)
     }
 
     async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {

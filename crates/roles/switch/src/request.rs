@@ -163,7 +163,7 @@ pub fn append(
 
 #[cfg(test)]
 mod tests {
-    use assay_net::fields::Received;
+    use assay_net::fields::ReceivedProtocol;
 
     use super::*;
 
@@ -172,7 +172,10 @@ mod tests {
     }
 
     /// The same for a request that was received in this version; none: the one that it names.
-    fn sent_in(text: &str, received: Option<Received>) -> Result<(String, RequestFacts), RequestRefusal> {
+    fn sent_in(
+        text: &str,
+        received: Option<ReceivedProtocol>,
+    ) -> Result<(String, RequestFacts), RequestRefusal> {
         let limits = SwitchLimits { body_bytes: Some(10), ..SwitchLimits::default() };
         let parsed = RequestHead::parse(text.as_bytes()).map_err(exchange::Refusal::from)?;
         let (head, length) = parsed.expect("is complete");
@@ -235,7 +238,7 @@ mod tests {
     fn via_names_the_version_of_the_client_also_where_that_is_http_2() {
         for more in ["", "Connection: x-one\r\n"] {
             let text = format!("GET /x HTTP/1.1\r\nHost: a\r\n{more}\r\n");
-            let (out, _) = sent_in(&text, Some(Received::Http2)).expect("goes on");
+            let (out, _) = sent_in(&text, Some(ReceivedProtocol::Http2)).expect("goes on");
             assert!(out.contains("\r\nVia: 2.0 sw\r\n"), "{out}");
         }
     }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
 use assay_net::listen::advice;
-use assay_net::tls::server::Server;
+use assay_net::tls::server::TlsServer;
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -42,7 +42,7 @@ pub enum SwitchError {
 #[derive(Debug)]
 pub struct Switch {
     /// Current TLS server, whose ticket keys outlive a reload.
-    tls: Option<Server>,
+    tls: Option<TlsServer>,
     requests: UnboundedSender<ControlRequest>,
     thread: Option<JoinHandle<Result<(), SwitchError>>>,
     addresses: Vec<SocketAddr>,

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use assay_net::refused::Refused;
+use assay_net::http2::RefusalCounts;
 use serde::Serialize;
 
 use crate::reason::{NoServerReason, RefusalReason};
@@ -171,7 +171,7 @@ impl LiveCounts {
     }
 
     /// Refused requests by reason, with the HTTP/2 requests refused before any handler saw them.
-    pub fn refused_with(&self, early: &Refused) -> [u64; RefusalReason::COUNT] {
+    pub fn refused_with(&self, early: &RefusalCounts) -> [u64; RefusalReason::COUNT] {
         let mut all = self.refused.each_ref().map(Cell::get);
         for (reason, count) in [
             (RefusalReason::Malformed, &early.malformed),

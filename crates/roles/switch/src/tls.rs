@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use assay_net::tls::HTTP_2;
-use assay_net::tls::client::{Client, Name, SettingsError, Trust};
-use assay_net::tls::server::{Pair, Server};
+use assay_net::tls::client::{TlsClient, TlsServerName, TlsSettingsError, Trust};
+use assay_net::tls::server::{IdentityPem, TlsServer};
 use assay_net::tls::settings::Offer;
 use thiserror::Error;
 
@@ -19,17 +19,17 @@ pub enum TlsError {
     Certificate {
         /// File names of certificate and key.
         files: String,
-        cause: SettingsError,
+        cause: TlsSettingsError,
     },
     #[error("tls of server {server}: {cause}")]
-    Server { server: String, cause: SettingsError },
+    Server { server: String, cause: TlsSettingsError },
 }
 
 /// TLS settings of a configuration, with its files read.
 #[derive(Debug, Clone, Default)]
 pub struct TlsContext {
     /// `None`: all clients are served in the clear.
-    pub clients: Option<Server>,
+    pub clients: Option<TlsServer>,
     /// By index of the server in the settings; `None`: in the clear.
     pub servers: Vec<Option<UpstreamTls>>,
 }
@@ -38,9 +38,9 @@ pub struct TlsContext {
 #[derive(Debug, Clone)]
 pub struct UpstreamTls {
     /// Trusted authorities, with sessions that can be resumed.
-    pub client: Client,
+    pub client: TlsClient,
     /// Name that the server's certificate is verified for.
-    pub name: Name,
+    pub name: TlsServerName,
 }
 
 impl TlsContext {
@@ -57,43 +57,43 @@ impl TlsContext {
 
 impl TlsContext {
     /// Keeps the ticket keys, so that clients can resume sessions of an earlier configuration.
-    pub fn keep_tickets(&mut self, former: Option<&Server>) {
+    pub fn keep_tickets(&mut self, former: Option<&TlsServer>) {
         if let (Some(clients), Some(former)) = (&mut self.clients, former) {
             *clients = clients.with_tickets_of(former);
         }
     }
 }
 
-fn clients(tls: &ListenTls, http2: ClientHttp2) -> Result<Server, TlsError> {
+fn clients(tls: &ListenTls, http2: ClientHttp2) -> Result<TlsServer, TlsError> {
     let mut read_pairs = Vec::new();
     for files in &tls.certificates {
         let pair = (read(&files.certificate)?, read(&files.key)?);
         let offer = Offer { oldest: tls.oldest, ..Offer::default() };
         // Each pair is tried alone first, so that an error names its files.
-        Server::new(&pair.0, &pair.1, &offer).map_err(|cause| TlsError::Certificate {
+        TlsServer::new(&pair.0, &pair.1, &offer).map_err(|cause| TlsError::Certificate {
             files: format!("{} with {}", files.certificate.display(), files.key.display()),
             cause,
         })?;
         read_pairs.push(pair);
     }
-    let pairs: Vec<Pair<'_>> =
-        read_pairs.iter().map(|(certificates, key)| Pair { certificates, key }).collect();
+    let pairs: Vec<IdentityPem<'_>> =
+        read_pairs.iter().map(|(certificates, key)| IdentityPem { certificates, key }).collect();
     let offer = Offer { oldest: tls.oldest, ..Offer::default() };
-    let server = Server::with_names(&pairs, &offer)
+    let server = TlsServer::with_names(&pairs, &offer)
         .map_err(|cause| TlsError::Certificate { files: "of all names".into(), cause })?;
-    Ok(if http2 == ClientHttp2::None { server } else { server.speaking_both() })
+    Ok(if http2 == ClientHttp2::None { server } else { server.with_http2() })
 }
 
 fn to_server(spec: &ServerSpec, tls: &ServerTls) -> Result<UpstreamTls, TlsError> {
     let wrong = |cause| TlsError::Server { server: spec.name.clone(), cause };
     let offer = Offer { oldest: tls.oldest, ..Offer::default() };
     let client = match &tls.ca {
-        Some(ca) => Client::new(Trust::Authorities(&read(ca)?), &offer),
-        None => Client::new(Trust::Everybody, &offer),
+        Some(ca) => TlsClient::new(Trust::Authorities(&read(ca)?), &offer),
+        None => TlsClient::new(Trust::Everybody, &offer),
     };
-    let client = client.map(|client| if spec.speaks_http2 { client.speaking(HTTP_2) } else { client });
+    let client = client.map(|client| if spec.speaks_http2 { client.with_protocol(HTTP_2) } else { client });
     let host = tls.name.clone().unwrap_or_else(|| spec.address.to_string());
-    let name = Name::of_authority(&host).map_err(wrong)?;
+    let name = TlsServerName::from_authority(&host).map_err(wrong)?;
     Ok(UpstreamTls { client: client.map_err(wrong)?, name })
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use assay_host::link::Namespace;
 use assay_http2::{Config, Connection, Event, RequestHead};
-use assay_net::byte_stream::{ByteStream, LEAST_ROOM, tls_error};
+use assay_net::byte_stream::{ByteStream, MIN_READ_BYTES, tls_error};
 use assay_net::tls::error::{TlsError, TlsErrorKind};
 use assay_net::tls::{HTTP_1_1, HTTP_2};
 use thiserror::Error;
@@ -42,7 +42,7 @@ pub async fn get(
         let mut stream = secure(connect(from, to.address).await?, to.tls, HTTP_1_1).await?;
         stream.write_all(request.as_bytes()).await?;
         let mut response = Vec::new();
-        let mut room = vec![0; LEAST_ROOM];
+        let mut room = vec![0; MIN_READ_BYTES];
         // Not every server ends the connection when told to: a whole response is enough.
         while !is_whole(&response) && response.len() < MAX_RESPONSE_BYTES {
             let read = poll_fn(|context| stream.poll_recv(context, &mut room)).await?;
@@ -77,7 +77,7 @@ pub async fn get_over_http2(
             path: target.as_bytes(),
         };
         wire.request(&head, std::iter::empty(), true).map_err(io::Error::other)?;
-        let (mut room, mut seen) = (vec![0; LEAST_ROOM], Http2Response::default());
+        let (mut room, mut seen) = (vec![0; MIN_READ_BYTES], Http2Response::default());
         while !seen.is_whole {
             stream.write_all(wire.output()).await?;
             wire.wrote(wire.output().len());
@@ -165,9 +165,9 @@ async fn secure(
     tls: Option<&TlsProbe>,
     protocol: &[u8],
 ) -> io::Result<ByteStream<TcpStream>> {
-    let Some(tls) = tls else { return Ok(ByteStream::clear(socket)) };
-    let session = tls.client.speaking(protocol).connect(&tls.name, false).map_err(io::Error::other)?;
-    let mut stream = ByteStream::secured(socket, session);
+    let Some(tls) = tls else { return Ok(ByteStream::cleartext(socket)) };
+    let session = tls.client.with_protocol(protocol).connect(&tls.name, false).map_err(io::Error::other)?;
+    let mut stream = ByteStream::over_tls(socket, session);
     stream.wait_open().await.map_err(|error| match tls_error(&error) {
         Some(wrong) => {
             let has_none_in_common = wrong.kind == TlsErrorKind::NoCommonParameters;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use assay_base::clock::monotonic_ns;
 use assay_host::link::Namespace;
-use assay_net::HEALTH_ORIGIN;
+use assay_net::HEALTH_ORIGIN_PREFIX;
 
 use crate::description::TemplateOrigin;
 use crate::mode::Mode;
@@ -80,7 +80,7 @@ fn not_confirmed(named: &str, seen: &str) -> Readiness {
 
 /// The origin that the response to a health check names, if it is another one. None is named by what is no origin of a run.
 fn other(body: &str, origin: &TemplateOrigin) -> Option<String> {
-    let named = body.lines().find_map(|line| line.strip_prefix(HEALTH_ORIGIN))?.trim();
+    let named = body.lines().find_map(|line| line.strip_prefix(HEALTH_ORIGIN_PREFIX))?.trim();
     (!named.eq_ignore_ascii_case(&origin.authority)).then(|| named.to_owned())
 }
 

@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::target_spec::TargetTls;
 use assay_net::tls::authority::{Authority, Identity, KeyKind, Validity};
-use assay_net::tls::client::{Client, Name, Trust, host_of};
+use assay_net::tls::client::{TlsClient, TlsServerName, Trust, host_of};
 use assay_net::tls::settings::{ClientTls, Offer, ServerTls};
 use assay_record::run::TlsInfo;
 use assay_workload::model::Workload;
@@ -195,8 +195,8 @@ pub(crate) struct RunTls {
     pub(crate) proxy: Option<ProxyTls>,
     /// For one that is a role on another machine.
     pub(crate) role: Option<TargetTls>,
-    /// Client of first requests.
-    pub(crate) probe: Option<Client>,
+    /// TlsClient of first requests.
+    pub(crate) probe: Option<TlsClient>,
     keys: Vec<PathBuf>,
 }
 
@@ -343,16 +343,16 @@ pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
 /// A first request over TLS.
 #[derive(Debug, Clone)]
 pub struct TlsProbe {
-    pub client: Client,
+    pub client: TlsClient,
     /// The name that the certificate is verified for.
-    pub name: Name,
+    pub name: TlsServerName,
 }
 
 impl TlsProbe {
     /// With a client, for the server that an authority names.
-    pub(crate) fn new(client: &Client, authority: &str) -> Result<Self, LabError> {
-        let name = Name::of_authority(authority).map_err(LabError::plan)?;
-        Ok(Self { client: client.forgetful(), name })
+    pub(crate) fn new(client: &TlsClient, authority: &str) -> Result<Self, LabError> {
+        let name = TlsServerName::from_authority(authority).map_err(LabError::plan)?;
+        Ok(Self { client: client.with_own_sessions(), name })
     }
 }
 
@@ -362,7 +362,7 @@ impl ProxyTls {
         if self.identity.is_none() {
             return Ok(None);
         }
-        let client = Client::new(Trust::Authorities(self.ca.as_bytes()), &Offer::default());
+        let client = TlsClient::new(Trust::Authorities(self.ca.as_bytes()), &Offer::default());
         TlsProbe::new(&client.map_err(LabError::plan)?, authority).map(Some)
     }
 }
@@ -399,7 +399,7 @@ fn now_unix_s() -> u64 {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use assay_net::tls::settings::Version;
+    use assay_net::tls::settings::TlsVersion;
 
     use super::*;
     use crate::testing;
@@ -459,8 +459,8 @@ mod tests {
         assert!(authority.contains("leave --ca out"), "{authority}");
         let suite = |tls: &mut TlsPlan, name: &str| {
             tls.offer = Offer {
-                oldest: Version::Tls12,
-                newest: Version::Tls12,
+                oldest: TlsVersion::Tls12,
+                newest: TlsVersion::Tls12,
                 ciphers: vec![format!("TLS_ECDHE_{name}")],
             };
         };

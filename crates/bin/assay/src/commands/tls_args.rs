@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use assay_lab::TlsPlan;
 use assay_net::tls::authority::KeyKind;
-use assay_net::tls::settings::{Offer, Version};
+use assay_net::tls::settings::{Offer, TlsVersion as Version};
 use assay_workload::model::{Tls, TlsCipher, TlsKey, TlsVersion};
 use clap::Args;
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_net::tls::authority::{Authority, KeyKind, Validity};
-use assay_net::tls::intercept::NAME;
+use assay_net::tls::intercept::AUTHORITY_NAME;
 
 use crate::support::Assay;
 
@@ -52,7 +52,7 @@ fn an_authority_that_cannot_be_used_is_refused_with_what_is_wrong() {
     intercept(&assay, "other").exits(2).complains("mode 640").complains("chmod 600");
     let now_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
     let past = Validity { from_unix_s: now_unix_s - 7_200, until_unix_s: now_unix_s - 3_600 };
-    let expired = Authority::named(NAME, KeyKind::P256, past).expect("can be made");
+    let expired = Authority::named(AUTHORITY_NAME, KeyKind::P256, past).expect("can be made");
     let identity =
         expired.issue(&["www.test".to_owned()], Validity::around(now_unix_s)).expect("can be made");
     for (certificate, key, words) in [

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_net::byte_stream::{ByteStream, LEAST_ROOM};
+use assay_net::byte_stream::{ByteStream, MIN_READ_BYTES};
 use assay_net::tls::authority::{Authority, KeyKind, Validity};
-use assay_net::tls::server::Server;
+use assay_net::tls::server::TlsServer;
 use assay_net::tls::settings::Offer;
 
 use crate::helpers::{all_sent, assert_nothing_left};
@@ -37,7 +37,7 @@ fn start(target: Target) -> (SocketAddr, String) {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             let identity = authority.issue(&names, validity).expect("can be made");
             let server =
-                Server::new(identity.certificate.as_bytes(), identity.key.as_bytes(), &Offer::default());
+                TlsServer::new(identity.certificate.as_bytes(), identity.key.as_bytes(), &Offer::default());
             Some(server.expect("belong together"))
         }
     };
@@ -50,14 +50,14 @@ fn start(target: Target) -> (SocketAddr, String) {
 }
 
 /// Makes a handshake with a client that does not like it, or responds to it in the clear.
-fn meet(mut socket: TcpStream, server: Option<&Server>) {
+fn meet(mut socket: TcpStream, server: Option<&TlsServer>) {
     let Some(server) = server else {
         // The client may be gone: it has only looked whether somebody listens.
         let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
         return;
     };
-    let mut stream = ByteStream::secured(socket, server.accept().expect("can begin"));
-    let mut room = vec![0; LEAST_ROOM];
+    let mut stream = ByteStream::over_tls(socket, server.accept().expect("can begin"));
+    let mut room = vec![0; MIN_READ_BYTES];
     while stream.recv(&mut room).is_ok_and(|read| read.length > 0) {}
 }
 

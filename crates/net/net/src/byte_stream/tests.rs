@@ -2,10 +2,10 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 
 use crate::tls::authority::{Authority, KeyKind, Validity};
-use crate::tls::client::{Client, Name, Trust};
+use crate::tls::client::{TlsClient, TlsServerName, Trust};
 use crate::tls::error::TlsErrorKind;
-use crate::tls::server::Server;
-use crate::tls::settings::{Offer, Version};
+use crate::tls::server::TlsServer;
+use crate::tls::settings::{Offer, TlsVersion};
 use crate::tls::{HTTP_1_1, HTTP_2};
 
 use super::*;
@@ -17,18 +17,18 @@ fn pair(is_secured: bool) -> (ByteStream<UnixStream>, ByteStream<UnixStream>) {
         socket.set_nonblocking(true).expect("is an option of every socket");
     }
     if !is_secured {
-        return (ByteStream::clear(one), ByteStream::clear(other));
+        return (ByteStream::cleartext(one), ByteStream::cleartext(other));
     }
     let (client, server) = sessions(&Offer::default(), HTTP_1_1);
-    (ByteStream::secured(one, client), ByteStream::secured(other, server))
+    (ByteStream::over_tls(one, client), ByteStream::over_tls(other, server))
 }
 
 /// Both ends of a connection with TLS 1.2, over which both speak this.
 fn tls12(protocol: &'static [u8]) -> (ByteStream<UnixStream>, ByteStream<UnixStream>) {
     let (mut one, mut other) = pair(false);
-    let (client, server) = sessions(&Offer { newest: Version::Tls12, ..Offer::default() }, protocol);
-    one.secure(client);
-    other.secure(server);
+    let (client, server) = sessions(&Offer { newest: TlsVersion::Tls12, ..Offer::default() }, protocol);
+    one.start_tls(client);
+    other.start_tls(server);
     (one, other)
 }
 
@@ -38,11 +38,11 @@ fn sessions(offer: &Offer, protocol: &'static [u8]) -> (Session, Session) {
     let authority = Authority::new(KeyKind::P256, validity).expect("can be made");
     let identity = authority.issue(&["www.example".to_owned()], validity).expect("can be made");
     let trust = Trust::Authorities(authority.certificate.as_bytes());
-    let client = Client::new(trust, offer).expect("has a certificate");
-    let server = Server::new(identity.certificate.as_bytes(), identity.key.as_bytes(), offer);
-    let name = Name::of_authority("www.example:443").expect("is a name");
-    let client = client.speaking(protocol).connect(&name, true).expect("can begin");
-    let server = server.expect("belong together").speaking(protocol).accept().expect("can begin");
+    let client = TlsClient::new(trust, offer).expect("has a certificate");
+    let server = TlsServer::new(identity.certificate.as_bytes(), identity.key.as_bytes(), offer);
+    let name = TlsServerName::from_authority("www.example:443").expect("is a name");
+    let client = client.with_protocol(protocol).connect(&name, true).expect("can begin");
+    let server = server.expect("belong together").with_protocol(protocol).accept().expect("can begin");
     (client, server)
 }
 
@@ -52,8 +52,8 @@ fn would_block<T>(result: io::Result<T>) -> bool {
 
 /// Lets both ends make the handshake.
 fn open(client: &mut ByteStream<UnixStream>, server: &mut ByteStream<UnixStream>) {
-    let mut room = vec![0; LEAST_ROOM];
-    while client.shake_hands().is_err() {
+    let mut room = vec![0; MIN_READ_BYTES];
+    while client.handshake().is_err() {
         assert!(would_block(server.recv(&mut room)));
     }
     client.flush().expect("there is room");
@@ -65,10 +65,10 @@ fn open(client: &mut ByteStream<UnixStream>, server: &mut ByteStream<UnixStream>
 fn what_is_sent_on_one_end_is_read_on_the_other_in_the_clear_and_with_tls() {
     for is_secured in [false, true] {
         let (mut client, mut server) = pair(is_secured);
-        assert_eq!((client.is_secured(), client.is_open()), (is_secured, !is_secured));
+        assert_eq!((client.is_tls(), client.is_open()), (is_secured, !is_secured));
         open(&mut client, &mut server);
         assert!(client.is_open());
-        let mut room = vec![0; LEAST_ROOM];
+        let mut room = vec![0; MIN_READ_BYTES];
         assert_eq!(client.send(b"a request").expect("is taken"), 9);
         let read = server.recv(&mut room).expect("has come");
         assert_eq!((&room[..read.length], read.more), (&b"a request"[..], false));
@@ -88,9 +88,9 @@ fn what_is_sent_on_one_end_is_read_on_the_other_in_the_clear_and_with_tls() {
 #[test]
 fn a_server_of_http_1_that_sends_data_with_the_end_of_the_handshake_is_refused() {
     let (mut client, mut server) = tls12(HTTP_1_1);
-    let mut room = vec![0; LEAST_ROOM];
+    let mut room = vec![0; MIN_READ_BYTES];
     let refused = loop {
-        match client.shake_hands() {
+        match client.handshake() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             ended => break ended.expect_err("there was no request"),
         }
@@ -106,8 +106,8 @@ fn a_server_of_http_1_that_sends_data_with_the_end_of_the_handshake_is_refused()
 #[test]
 fn what_a_server_sends_with_the_end_of_the_handshake_is_read_after_it() {
     let (mut client, mut server) = tls12(HTTP_2);
-    let mut room = vec![0; LEAST_ROOM];
-    while client.shake_hands().is_err() {
+    let mut room = vec![0; MIN_READ_BYTES];
+    while client.handshake().is_err() {
         assert!(would_block(server.recv(&mut room)));
         if server.is_open() {
             assert_eq!(server.send(b"settings").expect("is taken"), 8);
@@ -130,7 +130,7 @@ fn a_socket_that_takes_no_more_gets_the_rest_later_and_nothing_is_lost() {
         open(&mut client, &mut server);
         let body: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 251) as u8).collect();
         let (mut sent, mut got, mut waits) = (0, Vec::new(), 0);
-        let mut room = vec![0; LEAST_ROOM];
+        let mut room = vec![0; MIN_READ_BYTES];
         while got.len() < body.len() {
             while sent < body.len() {
                 match server.send(&body[sent..]) {
@@ -156,8 +156,8 @@ fn a_socket_that_takes_no_more_gets_the_rest_later_and_nothing_is_lost() {
 fn an_end_without_a_word_is_an_error_with_tls() {
     let (mut client, mut server) = pair(true);
     open(&mut client, &mut server);
-    let mut room = vec![0; LEAST_ROOM];
-    server.break_off();
+    let mut room = vec![0; MIN_READ_BYTES];
+    server.abort();
     drop(server);
     let error = client.recv(&mut room).expect_err("something is missing");
     assert_eq!(tls_error(&error).map(|error| error.kind), Some(TlsErrorKind::Truncated));
@@ -166,10 +166,10 @@ fn an_end_without_a_word_is_an_error_with_tls() {
 #[test]
 fn a_port_that_speaks_in_the_clear_is_named() {
     let (mut client, server) = pair(true);
-    assert!(would_block(client.shake_hands()));
+    assert!(would_block(client.handshake()));
     let mut socket = server.socket();
     socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("is written");
-    let error = client.shake_hands().expect_err("is no TLS");
+    let error = client.handshake().expect_err("is no TLS");
     assert_eq!(tls_error(&error).map(|error| error.kind), Some(TlsErrorKind::NotTls));
     assert!(error.to_string().contains("HTTP/1.1 400 Bad"), "{error}");
 }

@@ -8,9 +8,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
-use crate::watch::TICK_NS;
+use crate::deadlines::TICK_NS;
 
-impl Stream for DuplexStream {
+impl Transport for DuplexStream {
     fn reset_on_close(&self) {}
 }
 
@@ -21,24 +21,24 @@ struct Echo {
 }
 
 impl Handler for Echo {
-    type Stream = DuplexStream;
+    type Transport = DuplexStream;
 
     fn exchange(&mut self) -> &mut Exchange<DuplexStream> {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, bytes, .. }: &Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, Request { head, bytes, .. }: &Request<'_>) -> io::Result<AfterResponse> {
         assert!(bytes.ends_with(b"\r\n\r\n"), "the head and nothing else");
         match head.target {
-            "/detach" => return Ok(Next::Detached),
+            "/detach" => return Ok(AfterResponse::Detached),
             "/forgotten" => {
                 self.exchange.send_text(200, b"", "forgotten", false).await?;
-                return Ok(Next::Request);
+                return Ok(AfterResponse::Request);
             }
             "/unread" => {
-                self.exchange.give_up();
+                self.exchange.close_after_response();
                 self.exchange.send_text(200, b"", "unread", false).await?;
-                return Ok(Next::Request);
+                return Ok(AfterResponse::Request);
             }
             _ => {}
         }
@@ -50,14 +50,14 @@ impl Handler for Echo {
         let mut response = format!("HTTP/1.1 200 OK\r\nX-Target: {}\r\n", head.target).into_bytes();
         self.exchange.append_framing(&mut response, framing);
         self.exchange.write_body(&[&response], &body, framing, true).await?;
-        Ok(Next::Request)
+        Ok(AfterResponse::Request)
     }
 
     async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
         self.exchange.send_text(refusal.status(), b"", &refusal.to_string(), is_head).await
     }
 
-    fn ended(&mut self, complete: bool) {
+    fn on_request_end(&mut self, complete: bool) {
         self.ended.push(complete);
     }
 }
@@ -76,7 +76,7 @@ const LIMITS: ClientLimits = ClientLimits {
 
 /// What comes back when all of this is sent in pieces of so many bytes, what `serve` gave, and how the requests ended. The client
 /// says nothing more after it, unless it `waits`.
-fn responses(sent: &[u8], piece: usize, waits: bool) -> (String, io::Result<Next>, Vec<bool>) {
+fn responses(sent: &[u8], piece: usize, waits: bool) -> (String, io::Result<AfterResponse>, Vec<bool>) {
     responses_within(LIMITS, sent, piece, waits)
 }
 
@@ -85,12 +85,12 @@ fn responses_within(
     sent: &[u8],
     piece: usize,
     waits: bool,
-) -> (String, io::Result<Next>, Vec<bool>) {
+) -> (String, io::Result<AfterResponse>, Vec<bool>) {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
         let (mut client, server) = tokio::io::duplex(1 << 20);
         let resources = Resources::new();
-        resources.keep_deadlines();
+        resources.run_deadlines();
         let exchange = Exchange::new(server, &resources, limits);
         let sent = sent.to_vec();
         let requesting = tokio::task::spawn_local(async move {
@@ -129,7 +129,7 @@ fn requests_that_come_together_or_in_pieces_get_responses_in_order() {
         assert_eq!(targets, ["/a", "/b", "/c", "/d"], "{piece}: {text}");
         assert!(text.contains("\r\n\r\n3\r\nabc\r\n0\r\n\r\n") || piece < 40, "{piece}: {text}");
         assert!(text.ends_with("Connection: close\r\n\r\n0\r\n\r\n"), "{piece}: {text}");
-        assert_eq!((next.expect("in order"), ended), (Next::Request, vec![true; 4]));
+        assert_eq!((next.expect("in order"), ended), (AfterResponse::Request, vec![true; 4]));
     }
 }
 
@@ -158,7 +158,7 @@ fn heads_that_are_too_long_broken_or_slow_are_refused_and_the_connection_ends() 
         let (text, next, ended) = responses_within(limits, sent.as_bytes(), 1 << 20, true);
         assert_eq!(statuses(&text), [status], "{sent}");
         assert!(text.contains("Connection: close\r\n"), "{text}");
-        assert_eq!((next.expect("told"), ended), (Next::Request, vec![true]));
+        assert_eq!((next.expect("told"), ended), (AfterResponse::Request, vec![true]));
     }
     let (text, ..) = responses(b"HEAD / HTTP/1.1\r\nno colon\r\n\r\n", 1 << 20, true);
     assert!(text.ends_with("\r\n\r\n"), "no body: {text}");
@@ -167,7 +167,7 @@ fn heads_that_are_too_long_broken_or_slow_are_refused_and_the_connection_ends() 
 #[test]
 fn an_end_between_requests_is_in_order_and_one_within_a_body_is_not() {
     let (text, next, ended) = responses(b"", 1, false);
-    assert_eq!((text.as_str(), next.expect("in order"), ended), ("", Next::Request, vec![]));
+    assert_eq!((text.as_str(), next.expect("in order"), ended), ("", AfterResponse::Request, vec![]));
     let (_, next, ended) =
         responses(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc", 100, false);
     assert!(next.is_err());
@@ -196,7 +196,7 @@ fn a_detached_connection_has_what_came_behind_the_head() {
         let exchange = Exchange::new(server, &Resources::new(), LIMITS);
         let mut echo = Echo { exchange, ended: Vec::new() };
         client.write_all(b"GET /detach HTTP/1.1\r\nHost: h\r\n\r\nearly").await.expect("has room");
-        assert_eq!(serve(&mut echo).await.expect("in order"), Next::Detached);
+        assert_eq!(serve(&mut echo).await.expect("in order"), AfterResponse::Detached);
         assert_eq!(echo.exchange.connection.input.unread(), b"early");
     });
 }
@@ -205,7 +205,7 @@ fn a_detached_connection_has_what_came_behind_the_head() {
 #[derive(Default)]
 struct Silent(RefCell<Vec<bool>>);
 
-impl Stream for Silent {
+impl Transport for Silent {
     fn reset_on_close(&self) {}
 
     fn set_slow(&self, is_slow: bool) {
@@ -235,21 +235,21 @@ impl AsyncWrite for Silent {
 
 #[test]
 fn a_client_is_slow_when_a_head_has_taken_a_second_and_not_when_it_has_no_request() {
-    for (awaits, expected) in [(Awaits::Head, vec![true]), (Awaits::Request, vec![])] {
+    for (awaits, expected) in [(WaitReason::Head, vec![true]), (WaitReason::Request, vec![])] {
         let resources = Resources::new();
         let begun_ns = assay_base::clock::monotonic_ns();
         // The connection begins then, however long ago the watch did.
-        resources.watch.tick(begun_ns);
+        resources.deadlines.tick(begun_ns);
         let mut connection = Connection::new(Silent::default(), &resources);
         connection.deadline.set(Duration::from_secs(30));
-        let mut input = Input::default();
+        let mut input = InputBuffer::default();
         let mut cx = Context::from_waker(Waker::noop());
         for tick in [0, 19, 21] {
             for step in 1..=tick {
-                resources.watch.tick(begun_ns + step * TICK_NS);
+                resources.deadlines.tick(begun_ns + step * TICK_NS);
             }
             assert!(connection.stream.0.borrow().is_empty(), "before {tick} ticks");
-            let mut waiting = std::pin::pin!(wait(&mut connection, &mut input, awaits));
+            let mut waiting = std::pin::pin!(read_request_bytes(&mut connection, &mut input, awaits));
             assert!(waiting.as_mut().poll(&mut cx).is_pending());
         }
         assert_eq!(*connection.stream.0.borrow(), expected, "{awaits:?}");

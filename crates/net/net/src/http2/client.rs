@@ -12,9 +12,9 @@ use assay_http2::{ASSUMED_STREAMS, Config, Connection as Wire, ErrorCode, Event,
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::STREAM_WINDOW_BYTES;
-use super::connection::{MOST_UNWRITTEN, TURN_BYTES, find};
-use super::pipe::{Hub, Pipe, State};
-use super::response::Sent;
+use super::connection::{MAX_UNWRITTEN, TURN_BYTES, find};
+use super::pipe::{Pipe, PipeHub, StreamState};
+use super::translate::SendOutcome;
 use crate::connection::{Connection, Resources};
 use assay_base::clock::{SECOND_NS, monotonic_ns};
 
@@ -22,25 +22,25 @@ use assay_base::clock::{SECOND_NS, monotonic_ns};
 const SILENT_NS: u64 = SECOND_NS;
 
 /// A connection to a server, for those who send requests. When this is dropped, the connection ends with its last pipe.
-pub struct Client {
-    shared: Rc<Shared>,
+pub struct Http2Client {
+    shared: Rc<ClientShared>,
 }
 
-/// What a client and its connection's task share.
-struct Shared {
-    hub: Rc<Hub>,
+/// State that a client and its connection's task share.
+struct ClientShared {
+    hub: Rc<PipeHub>,
     scheme: &'static str,
     /// Streams that the server allows.
     limit: Cell<u32>,
-    /// No request is taken any more.
+    /// No more requests are accepted.
     is_closing: Cell<bool>,
-    /// Times that something was read.
+    /// Number of reads.
     reads: Cell<u64>,
-    /// Since when there is no request.
+    /// Time when the last request ended.
     idle_since_ns: Cell<u64>,
 }
 
-impl Shared {
+impl ClientShared {
     fn close(&self) {
         self.is_closing.set(true);
         if let Some(waker) = &*self.hub.waker.borrow() {
@@ -49,14 +49,13 @@ impl Shared {
     }
 }
 
-impl Client {
-    /// Takes over a connection on which nothing was sent. The future carries it on until it ends, and has to run beside the
-    /// requests.
+impl Http2Client {
+    /// Takes over a connection on which nothing was sent. The future drives it until it ends, and has to run beside the requests.
     pub fn new<S: AsyncRead + AsyncWrite + Unpin>(
         connection: Connection<S>,
         is_secured: bool,
     ) -> (Self, impl Future<Output = io::Result<()>>) {
-        let shared = Rc::new(Shared {
+        let shared = Rc::new(ClientShared {
             hub: Rc::default(),
             scheme: if is_secured { "https" } else { "http" },
             limit: Cell::new(ASSUMED_STREAMS),
@@ -70,7 +69,7 @@ impl Client {
             keeps_data: true,
             ..Config::default()
         };
-        let carried = Carried {
+        let driver = ClientDriver {
             connection,
             wire: Wire::client(config),
             shared: Rc::clone(&shared),
@@ -82,60 +81,60 @@ impl Client {
             has_failed: false,
             unwritable: None,
         };
-        (Self { shared }, carried.run())
+        (Self { shared }, driver.run())
     }
 
     /// A stream for one request; none: the connection takes no more now.
     pub fn pipe(&self) -> Option<Pipe> {
-        let Shared { hub, limit, is_closing, reads, scheme, .. } = &*self.shared;
+        let ClientShared { hub, limit, is_closing, reads, scheme, .. } = &*self.shared;
         if is_closing.get() || hub.pipes.get() >= limit.get() as usize {
             return None;
         }
-        let state = State::of_request(scheme, (monotonic_ns(), reads.get()), &hub.kept);
+        let state = StreamState::for_request(scheme, monotonic_ns(), reads.get(), &hub.kept);
         Some(Pipe::new(&Rc::new(RefCell::new(state)), hub))
     }
 
-    /// It takes no request any more.
+    /// Whether no more requests are accepted.
     pub fn is_closing(&self) -> bool {
         self.shared.is_closing.get()
     }
 
-    /// Since when it has had no request (`CLOCK_MONOTONIC`, nanoseconds); none: it has one.
+    /// Start of the idle time (`CLOCK_MONOTONIC`, nanoseconds); none: there is a request.
     pub fn idle_since_ns(&self) -> Option<u64> {
         (self.shared.hub.pipes.get() == 0).then(|| self.shared.idle_since_ns.get())
     }
 }
 
-impl Drop for Client {
+impl Drop for Http2Client {
     fn drop(&mut self) {
         self.shared.close();
     }
 }
 
-struct Carried<S> {
+struct ClientDriver<S> {
     connection: Connection<S>,
     wire: Wire,
-    shared: Rc<Shared>,
-    /// By the place of their stream.
-    streams: Vec<Option<Rc<RefCell<State>>>>,
-    /// Those with something to send, in turn.
-    turns: VecDeque<Rc<RefCell<State>>>,
-    /// Those whose window is used up.
-    stalled: Vec<Rc<RefCell<State>>>,
-    /// Those that wait until the server allows a stream.
-    waiting: Vec<Rc<RefCell<State>>>,
+    shared: Rc<ClientShared>,
+    /// By the place of the stream.
+    streams: Vec<Option<Rc<RefCell<StreamState>>>>,
+    /// Streams with something to send, in turn.
+    turns: VecDeque<Rc<RefCell<StreamState>>>,
+    /// Streams whose window is used up.
+    stalled: Vec<Rc<RefCell<StreamState>>>,
+    /// Requests that wait until the server allows a stream.
+    waiting: Vec<Rc<RefCell<StreamState>>>,
     refilled_ns: u64,
     has_failed: bool,
-    /// Why nothing can be written any more.
+    /// The error after which nothing can be written.
     unwritable: Option<io::Error>,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> ClientDriver<S> {
     async fn run(mut self) -> io::Result<()> {
         let ended = poll_fn(|context| self.poll(context)).await;
         self.shared.is_closing.set(true);
-        self.shared.hub.is_over.set(true);
-        self.let_go();
+        self.shared.hub.is_write_closed.set(true);
+        self.fail_all();
         ended
     }
 
@@ -148,7 +147,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
             return self.read_rest(error, context);
         }
         loop {
-            self.look();
+            self.handle_dirty();
             self.send();
             let is_blocked = match self.poll_write(context) {
                 Poll::Ready(Err(error)) => return self.read_rest(error, context),
@@ -174,8 +173,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
         }
     }
 
-    /// Nothing can be written any more: the server has closed the connection. What it sent before is there to be read all the same, and
-    /// says which requests it has responded to, and which it has not acted on.
+    /// Reads the rest after a failed write: the server has closed the connection, but what it sent before says which requests it has
+    /// responded to, and which it has not acted on.
     fn read_rest(&mut self, error: io::Error, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.shared.is_closing.set(true);
         while !self.has_failed && self.shared.hub.pipes.get() > 0 {
@@ -191,7 +190,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
         Poll::Ready(Err(error))
     }
 
-    /// Writes what there is.
+    /// Writes pending frames.
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.wire.output().is_empty() {
             let stream = Pin::new(&mut self.connection.stream);
@@ -206,10 +205,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads once, and acts on it; false: the server sends no more.
+    /// Reads once, and handles the frames; false: the server sends no more.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let resources: Rc<Resources> = Rc::clone(self.connection.resources());
-        let mut bytes = resources.memory.take();
+        let mut bytes = resources.memory.get();
         let read = resources.memory.poll_read(&mut self.connection.stream, context, |read| {
             bytes.extend_from_slice(read);
         });
@@ -217,16 +216,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
             read.map(|()| {
                 self.shared.reads.set(self.shared.reads.get() + 1);
                 let is_there = !bytes.is_empty();
-                self.take(&bytes);
+                self.receive(&bytes);
                 is_there
             })
         });
-        resources.memory.give(bytes);
+        resources.memory.put(bytes);
         read
     }
 
-    /// Acts on bytes that were read.
-    fn take(&mut self, bytes: &[u8]) {
+    /// Handles bytes that were read.
+    fn receive(&mut self, bytes: &[u8]) {
         let now_ns = monotonic_ns();
         if now_ns.saturating_sub(self.refilled_ns) >= SECOND_NS {
             self.refilled_ns = now_ns;
@@ -249,7 +248,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
                     let mut is_too_much = false;
                     with(streams, stream, |state| is_too_much = !state.take_interim(head));
                     if is_too_much {
-                        self.lose(stream, State::go);
+                        self.remove_stream(stream, StreamState::fail);
                         self.wire.reset(stream, ErrorCode::ENHANCE_YOUR_CALM);
                     }
                 }
@@ -264,10 +263,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
                     state.end();
                 }),
                 Event::Unprocessed { stream } | Event::Reset { stream, code: ErrorCode::REFUSED_STREAM } => {
-                    self.lose(stream, State::go_unprocessed);
+                    self.remove_stream(stream, StreamState::fail_unprocessed);
                 }
-                Event::Reset { stream, .. } => self.lose(stream, State::break_off),
-                Event::Failed { stream, .. } => self.lose(stream, State::go),
+                Event::Reset { stream, .. } => self.remove_stream(stream, StreamState::fail_after_input),
+                Event::Failed { stream, .. } => self.remove_stream(stream, StreamState::fail),
                 Event::Writable { .. } => {
                     for state in self.stalled.drain(..) {
                         state.borrow_mut().is_stalled = false;
@@ -283,33 +282,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
         self.turns.extend(self.waiting.drain(..));
     }
 
-    /// A stream was reset. A response that was complete before stays one: the server does not want the rest of the request.
-    fn lose(&mut self, stream: StreamId, go: impl FnOnce(&mut State)) {
+    /// Removes a stream that was reset. A response that was complete before stays one: the server does not want the rest of the request.
+    fn remove_stream(&mut self, stream: StreamId, fail: impl FnOnce(&mut StreamState)) {
         let Some(state) = find(&self.streams, stream) else { return };
-        let is_ended = state.borrow().is_ended;
+        let is_ended = state.borrow().is_complete;
         if !is_ended {
-            go(&mut state.borrow_mut());
+            fail(&mut state.borrow_mut());
         }
         self.stalled.retain(|other| !Rc::ptr_eq(other, state));
         self.streams[stream.place as usize] = None;
     }
 
-    /// Looks at the streams that something happened to.
-    fn look(&mut self) {
-        let touched = std::mem::take(&mut *self.shared.hub.touched.borrow_mut());
+    /// Handles the streams that their pipes have marked dirty.
+    fn handle_dirty(&mut self) {
+        let touched = std::mem::take(&mut *self.shared.hub.dirty.borrow_mut());
         for state in touched {
             let mut it = state.borrow_mut();
-            it.is_touched = false;
+            it.is_dirty = false;
             if it.is_dropped {
                 drop(it);
-                self.leave(&state);
+                self.on_pipe_dropped(&state);
                 continue;
             }
             if it.is_read()
-                && it.held > 0
+                && it.unreleased > 0
                 && let Some(stream) = it.stream
             {
-                let held = std::mem::take(&mut it.held);
+                let held = std::mem::take(&mut it.unreleased);
                 self.wire.release(stream, held);
             }
             drop(it);
@@ -317,13 +316,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
         }
     }
 
-    /// Whoever made a request has let go of it: what is missing of its messages is not wanted.
-    fn leave(&mut self, state: &Rc<RefCell<State>>) {
-        let (stream, is_ended, (begun_ns, reads)) = {
+    /// Handles a dropped pipe: what is missing of its messages is not wanted.
+    fn on_pipe_dropped(&mut self, state: &Rc<RefCell<StreamState>>) {
+        let (stream, is_ended, begun_ns, reads_before) = {
             let it = state.borrow();
-            (it.stream, it.is_ended, it.begun)
+            (it.stream, it.is_complete, it.begun_ns, it.reads_before)
         };
-        let is_it = |other: &Rc<RefCell<State>>| Rc::ptr_eq(other, state);
+        let is_it = |other: &Rc<RefCell<StreamState>>| Rc::ptr_eq(other, state);
         self.turns.retain(|other| !is_it(other));
         self.stalled.retain(|other| !is_it(other));
         self.waiting.retain(|other| !is_it(other));
@@ -334,7 +333,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
             self.wire.reset(stream, code);
             self.streams[stream.place as usize] = None;
             let now_ns = monotonic_ns();
-            let is_silent = reads == self.shared.reads.get() && now_ns.saturating_sub(begun_ns) >= SILENT_NS;
+            let is_silent =
+                reads_before == self.shared.reads.get() && now_ns.saturating_sub(begun_ns) >= SILENT_NS;
             if is_silent && !is_ended {
                 self.shared.is_closing.set(true);
             }
@@ -344,19 +344,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
         }
     }
 
-    /// Sends of requests what can be sent, each stream in turn.
+    /// Sends parts of requests, each stream in turn.
     fn send(&mut self) {
-        while self.wire.output().len() < MOST_UNWRITTEN {
+        while self.wire.output().len() < MAX_UNWRITTEN {
             let Some(state) = self.turns.pop_front() else { return };
             let mut it = state.borrow_mut();
             let it = &mut *it;
             let is_open = it.stream.is_none_or(|stream| self.wire.is_open(stream));
-            if it.message.is_complete() || it.is_ended || !is_open {
+            if it.message.is_complete() || it.is_complete || !is_open {
                 continue;
             }
             let was_sent = it.stream.is_some();
             let (to, written) = (&mut it.stream, &mut it.outgoing);
-            let sent = it.message.send(&mut self.wire, to, written, it.is_over, TURN_BYTES);
+            let sent = it.message.send(&mut self.wire, to, written, it.is_write_closed, TURN_BYTES);
             it.note_outgoing();
             if let Some(stream) = it.stream.filter(|_| !was_sent) {
                 let place = stream.place as usize;
@@ -366,20 +366,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
                 self.streams[place] = Some(Rc::clone(&state));
             }
             match sent {
-                Sent::All | Sent::Complete => it.wake_writer(),
-                Sent::Some => {
+                SendOutcome::All | SendOutcome::Complete => it.wake_writer(),
+                SendOutcome::Some => {
                     it.wake_writer();
                     self.turns.push_back(Rc::clone(&state));
                 }
-                Sent::Stalled if it.is_stalled => {}
-                Sent::Stalled => {
+                SendOutcome::Stalled if it.is_stalled => {}
+                SendOutcome::Stalled => {
                     it.is_stalled = true;
                     self.stalled.push(Rc::clone(&state));
                 }
-                Sent::NoStream => self.waiting.push(Rc::clone(&state)),
-                Sent::Closing => it.go_unprocessed(),
-                Sent::Broken => {
-                    it.go();
+                SendOutcome::NoStream => self.waiting.push(Rc::clone(&state)),
+                SendOutcome::Closing => it.fail_unprocessed(),
+                SendOutcome::Broken => {
+                    it.fail();
                     if let Some(stream) = it.stream {
                         self.wire.reset(stream, ErrorCode::INTERNAL_ERROR);
                         self.streams[stream.place as usize] = None;
@@ -389,25 +389,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
         }
     }
 
-    /// The connection has ended: so have all requests that are under way. Those that have not been sent can be sent elsewhere.
-    fn let_go(&mut self) {
+    /// Fails all requests when the connection has ended. Those that have not been sent can be sent elsewhere.
+    fn fail_all(&mut self) {
         for state in self.streams.drain(..).flatten() {
             let mut it = state.borrow_mut();
-            if !it.is_ended {
-                it.break_off();
+            if !it.is_complete {
+                it.fail_after_input();
             }
         }
-        self.look();
+        self.handle_dirty();
         for state in self.turns.drain(..).chain(self.waiting.drain(..)) {
             let mut it = state.borrow_mut();
             if it.stream.is_none() {
-                it.go_unprocessed();
+                it.fail_unprocessed();
             }
         }
     }
 }
 
-fn with(streams: &[Option<Rc<RefCell<State>>>], stream: StreamId, act: impl FnOnce(&mut State)) {
+fn with(streams: &[Option<Rc<RefCell<StreamState>>>], stream: StreamId, act: impl FnOnce(&mut StreamState)) {
     if let Some(state) = find(streams, stream) {
         act(&mut state.borrow_mut());
     }

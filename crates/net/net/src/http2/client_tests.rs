@@ -16,12 +16,12 @@ use super::*;
 use crate::connection::Resources;
 
 /// Runs a script with a client, and the server's end of its connection.
-fn with_client<T>(script: impl AsyncFnOnce(&Client, DuplexStream) -> T) -> T {
+fn with_client<T>(script: impl AsyncFnOnce(&Http2Client, DuplexStream) -> T) -> T {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
         let (socket, server) = tokio::io::duplex(1 << 14);
         let resources = Resources::new();
-        let (client, carried) = Client::new(Connection::new(socket, &resources), false);
+        let (client, carried) = Http2Client::new(Connection::new(socket, &resources), false);
         let carrying = spawn_local(async move { drop(carried.await) });
         let told = script(&client, server).await;
         drop(client);
@@ -31,7 +31,7 @@ fn with_client<T>(script: impl AsyncFnOnce(&Client, DuplexStream) -> T) -> T {
 }
 
 /// The same with a server of echoes.
-fn with_echoes<T>(script: impl AsyncFnOnce(&Client) -> T) -> (T, u32) {
+fn with_echoes<T>(script: impl AsyncFnOnce(&Http2Client) -> T) -> (T, u32) {
     let handled = Rc::new(Cell::new(0));
     let count = Rc::clone(&handled);
     let told = with_client(async |client, server| {
@@ -49,7 +49,7 @@ async fn put(pipe: &mut Pipe, request: &[u8]) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&response).into_owned())
 }
 
-async fn requested(client: &Client, request: &[u8]) -> String {
+async fn requested(client: &Http2Client, request: &[u8]) -> String {
     put(&mut client.pipe().expect("has room"), request).await.expect("is complete")
 }
 

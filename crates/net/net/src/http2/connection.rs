@@ -14,45 +14,45 @@ use std::time::Duration;
 
 use assay_http2::{Config, Connection as Wire, ErrorCode, Event, Stream as StreamId};
 
-use super::pipe::{Hub, Pipe, State};
-use super::response::Sent;
-use super::{MOST_PIPES, MOST_STREAMS, STREAM_WINDOW_BYTES};
+use super::pipe::{Pipe, PipeHub, StreamState};
+use super::translate::SendOutcome;
+use super::{MAX_PIPES, MAX_STREAMS, STREAM_WINDOW_BYTES};
+use crate::buffers::poll_deadline;
 use crate::connection::{Connection, Resources};
-use crate::exchange::{ClientLimits, Stream};
-use crate::memory::wait;
-use crate::watch::{Awaits, Deadline, Watch};
+use crate::deadlines::{Deadline, Deadlines, WaitReason};
+use crate::exchange::{ClientLimits, Transport};
 use assay_base::clock::{SECOND_NS, monotonic_ns};
 
-/// No more of bodies is made into frames while so many bytes have not been written.
-pub(super) const MOST_UNWRITTEN: usize = 64 * 1024;
-/// Nothing is read while so many bytes have not been written: what is read may need an acknowledgement.
-const MOST_UNANSWERED: usize = 256 * 1024;
-/// What a stream sends of its body before it is another's turn.
+/// Bodies are not made into frames while this many bytes are unwritten.
+pub(super) const MAX_UNWRITTEN: usize = 64 * 1024;
+/// Nothing is read while this many bytes are unwritten: what is read may need an acknowledgement.
+const MAX_UNACKNOWLEDGED: usize = 256 * 1024;
+/// Bytes of a body that a stream sends before it is another's turn.
 pub(super) const TURN_BYTES: usize = 16 * 1024;
 
-/// How often a client that sends nothing more, and has responses to come, is asked whether it is there. A socket does not tell a
-/// client that only ends its own side from one that has gone; what is written to the latter fails.
-const PROBE: Duration = Duration::from_secs(1);
+/// Interval of PINGs to a client that has half-closed its connection, and has responses to come. A socket does not tell a half-closed
+/// client from one that has gone; what is written to the latter fails.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Longer than any connection waits: what its streams wait for has deadlines of its own.
-const LONG: Duration = Duration::from_secs(24 * 60 * 60);
+/// Longer than any connection waits: the waits of its streams have deadlines of their own.
+const UNLIMITED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The status of the response to CONNECT, and to a scheme other than those of HTTP.
 const NOT_IMPLEMENTED: u16 = 501;
 
-/// What the deadline of the connection is for.
+/// Purpose of the connection's deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Patience {
-    /// Requests are under way: they have deadlines of their own.
+enum DeadlinePurpose {
+    /// Requests are in flight, and have deadlines of their own.
     Handlers,
-    /// They are, and nobody but the client can go on with any of them: they keep others out if places are scarce.
+    /// Requests are in flight, and nobody but the client can make progress: the connection can be evicted where slots are scarce.
     Client,
     Idle,
-    /// The client has let one time out, and goes on with no other: the connection ends.
+    /// The client has let a stream time out, and makes progress on no other: the connection ends.
     TimedOut,
     /// The client does not take what is sent.
     Writing,
-    /// It sends nothing more, and may have gone: it is asked.
+    /// The client has half-closed its connection, and may have gone: it is probed.
     Gone,
 }
 
@@ -62,19 +62,19 @@ struct PartialFrame {
     deadline: Deadline,
 }
 
-struct Served<S, F> {
+struct ServerDriver<S, F> {
     connection: Connection<S>,
     limits: ClientLimits,
     start: F,
     wire: Wire,
-    hub: Rc<Hub>,
-    /// By the place of their stream.
-    streams: Vec<Option<Rc<RefCell<State>>>>,
-    /// Those with something to send, in turn.
-    turns: VecDeque<Rc<RefCell<State>>>,
-    /// Those whose window is used up.
-    stalled: Vec<Rc<RefCell<State>>>,
-    patience: Patience,
+    hub: Rc<PipeHub>,
+    /// By the place of the stream.
+    streams: Vec<Option<Rc<RefCell<StreamState>>>>,
+    /// Streams with something to send, in turn.
+    turns: VecDeque<Rc<RefCell<StreamState>>>,
+    /// Streams whose window is used up.
+    stalled: Vec<Rc<RefCell<StreamState>>>,
+    patience: DeadlinePurpose,
     partial_frame: Option<PartialFrame>,
     refilled_ns: u64,
     /// The client has ended its side of the connection: what it has requested in full still gets its response.
@@ -85,51 +85,51 @@ struct Served<S, F> {
 
 /// Serves a connection until it ends. `start` is given requests, those of one handler one after the other; it has to see to it that they
 /// are served beside others. An error: the client did not take what was sent, or its connection was reset.
-pub async fn serve<S: Stream>(
+pub async fn serve<S: Transport>(
     connection: Connection<S>,
     limits: ClientLimits,
     start: impl FnMut(Pipe),
 ) -> io::Result<()> {
     let config = Config {
-        max_streams: MOST_STREAMS,
+        max_streams: MAX_STREAMS,
         stream_window: STREAM_WINDOW_BYTES,
         connection_window: 1 << 20,
         max_section_bytes: u32::try_from(limits.head_bytes).unwrap_or(u32::MAX),
         keeps_data: true,
         ..Config::default()
     };
-    connection.deadline.set_pace(limits.least_rate);
+    connection.deadline.set_min_rate(limits.least_rate);
     // The preface is here, and had the time of a head.
     connection.deadline.set(Duration::MAX);
-    let mut served = Served {
+    let mut driver = ServerDriver {
         connection,
         limits,
         start,
         wire: Wire::server(config),
-        hub: Hub::of_server(),
+        hub: PipeHub::for_server(),
         streams: Vec::new(),
         turns: VecDeque::new(),
         stalled: Vec::new(),
-        patience: Patience::Handlers,
+        patience: DeadlinePurpose::Handlers,
         partial_frame: None,
         refilled_ns: monotonic_ns(),
         is_half_closed: false,
         has_failed: false,
     };
-    let input = std::mem::take(&mut served.connection.input);
-    served.take(input.unread());
-    let ended = poll_fn(|context| served.poll(context)).await;
-    served.let_go();
+    let input = std::mem::take(&mut driver.connection.input);
+    driver.receive(input.unread());
+    let ended = poll_fn(|context| driver.poll(context)).await;
+    driver.fail_all();
     // What a client does not take would stay in the system's memory for as long as it likes.
     if ended.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
-        served.connection.stream.reset_on_close();
+        driver.connection.stream.reset_on_close();
     }
     ended?;
-    Box::pin(served.connection.linger()).await;
+    Box::pin(driver.connection.linger()).await;
     Ok(())
 }
 
-impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
+impl<S: Transport, F: FnMut(Pipe)> ServerDriver<S, F> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self.hub.waker.borrow_mut() {
             Some(known) => known.clone_from(context.waker()),
@@ -139,7 +139,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         loop {
             // Before streams that end leave room to others, and are told why: both would look like progress.
             lacks_progress |= self.lacks_progress();
-            self.look();
+            self.handle_dirty();
             is_late |= self.send();
             let is_blocked = self.poll_write(context)?.is_pending();
             let is_written = self.wire.output().is_empty();
@@ -152,7 +152,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             }
             let has_timed_out = is_late && (lacks_progress || self.wire.open_streams() == 0);
             self.set_patience(is_blocked, has_timed_out);
-            if !self.is_half_closed && self.wire.output().len() < MOST_UNANSWERED {
+            if !self.is_half_closed && self.wire.output().len() < MAX_UNACKNOWLEDGED {
                 match self.poll_read(context) {
                     Poll::Ready(Ok(true)) => {
                         (lacks_progress, is_late) = (false, false);
@@ -171,22 +171,24 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                 continue;
             }
             let is_overdue = |partial: &PartialFrame| partial.deadline.check(context).is_err();
-            if self.patience == Patience::TimedOut || self.partial_frame.as_ref().is_some_and(is_overdue) {
+            if self.patience == DeadlinePurpose::TimedOut
+                || self.partial_frame.as_ref().is_some_and(is_overdue)
+            {
                 return self.go_away(context);
             }
-            return match wait(&self.connection.deadline, context) {
-                Poll::Ready(Err(_)) if self.patience == Patience::Gone => {
+            return match poll_deadline(&self.connection.deadline, context) {
+                Poll::Ready(Err(_)) if self.patience == DeadlinePurpose::Gone => {
                     self.wire.ping([0; 8]);
-                    self.connection.deadline.set(PROBE);
+                    self.connection.deadline.set(PROBE_INTERVAL);
                     continue;
                 }
-                Poll::Ready(Err(_)) if self.patience == Patience::Idle => self.go_away(context),
+                Poll::Ready(Err(_)) if self.patience == DeadlinePurpose::Idle => self.go_away(context),
                 waited => waited,
             };
         }
     }
 
-    /// Ends it with a GOAWAY. An error: the socket has no room for that, as the client has not taken what was sent before.
+    /// Ends the connection with a GOAWAY. An error: the socket has no room for that, as the client has not taken what was sent before.
     fn go_away(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.wire.go_away(ErrorCode::NO_ERROR);
         if self.poll_write(context)?.is_pending() {
@@ -195,7 +197,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes what there is.
+    /// Writes pending frames.
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.wire.output().is_empty() {
             let stream = Pin::new(&mut self.connection.stream);
@@ -207,51 +209,51 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.wire.wrote(written);
-            if self.patience == Patience::Writing {
+            if self.patience == DeadlinePurpose::Writing {
                 self.earn(written);
             }
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Reads once, and acts on it; false: the client sends no more.
+    /// Reads once, and handles the frames; false: the client sends no more.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let resources: Rc<Resources> = Rc::clone(self.connection.resources());
-        let mut bytes = resources.memory.take();
+        let mut bytes = resources.memory.get();
         let read = resources.memory.poll_read(&mut self.connection.stream, context, |read| {
             bytes.extend_from_slice(read);
         });
         let read = read.map(|read| {
             read.map(|()| {
                 let is_there = !bytes.is_empty();
-                self.take(&bytes);
+                self.receive(&bytes);
                 is_there
             })
         });
-        resources.memory.give(bytes);
+        resources.memory.put(bytes);
         read
     }
 
-    /// Nobody but the client could go on, and it has not for the whole time that it has for any of the streams.
+    /// Whether only the client could make progress, and has not for the longest time that any of its streams has.
     fn lacks_progress(&self) -> bool {
         let steps = self.streams.iter().flatten().map(|state| match state.borrow().awaits_body() {
             true => self.limits.read,
             false => self.limits.write,
         });
-        self.patience == Patience::Client
+        self.patience == DeadlinePurpose::Client
             && steps.max().is_some_and(|step| self.connection.deadline.has_lasted(step))
     }
 
-    /// Sets the deadline when what is waited for has changed.
+    /// Sets the deadline when its purpose has changed.
     fn set_patience(&mut self, is_blocked: bool, has_timed_out: bool) {
         let wait_for_client = || self.streams.iter().flatten().all(|state| state.borrow().waits_for_peer());
         let patience = match self.wire.open_streams() {
-            _ if is_blocked => Patience::Writing,
-            _ if has_timed_out => Patience::TimedOut,
-            0 => Patience::Idle,
-            _ if self.is_half_closed => Patience::Gone,
-            _ if wait_for_client() => Patience::Client,
-            _ => Patience::Handlers,
+            _ if is_blocked => DeadlinePurpose::Writing,
+            _ if has_timed_out => DeadlinePurpose::TimedOut,
+            0 => DeadlinePurpose::Idle,
+            _ if self.is_half_closed => DeadlinePurpose::Gone,
+            _ if wait_for_client() => DeadlinePurpose::Client,
+            _ => DeadlinePurpose::Handlers,
         };
         if patience == self.patience {
             return;
@@ -259,32 +261,32 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         self.patience = patience;
         let deadline = &self.connection.deadline;
         let (limit, awaits) = match patience {
-            Patience::Writing => return deadline.await_peer(self.limits.write),
-            Patience::Client => return deadline.await_peer(LONG),
-            Patience::Idle => (self.limits.idle, Awaits::Request),
-            Patience::TimedOut => return,
-            Patience::Gone => (PROBE, Awaits::Other),
-            Patience::Handlers => (Duration::MAX, Awaits::Other),
+            DeadlinePurpose::Writing => return deadline.await_peer(self.limits.write),
+            DeadlinePurpose::Client => return deadline.await_peer(UNLIMITED),
+            DeadlinePurpose::Idle => (self.limits.idle, WaitReason::Request),
+            DeadlinePurpose::TimedOut => return,
+            DeadlinePurpose::Gone => (PROBE_INTERVAL, WaitReason::Other),
+            DeadlinePurpose::Handlers => (Duration::MAX, WaitReason::Other),
         };
         deadline.set(limit);
-        deadline.set_awaits(awaits);
-        if patience == Patience::Idle {
-            deadline.forgive();
+        deadline.set_wait_reason(awaits);
+        if patience == DeadlinePurpose::Idle {
+            deadline.clear_debt();
         }
     }
 
-    /// The client has sent or taken so many bytes of bodies: they make up for some of the time that it was waited for.
+    /// Credits the client with bytes of bodies that it has sent or taken: they make up for some of the time that it was waited for.
     fn earn(&self, bytes: usize) {
         let deadline = &self.connection.deadline;
-        deadline.earn(bytes as u64);
+        deadline.credit(bytes as u64);
         match self.patience {
-            Patience::Writing => deadline.await_peer(self.limits.write),
-            Patience::Client => deadline.await_peer(LONG),
+            DeadlinePurpose::Writing => deadline.await_peer(self.limits.write),
+            DeadlinePurpose::Client => deadline.await_peer(UNLIMITED),
             _ => {}
         }
     }
 
-    /// Gives up streams whose clients are late with opening their windows; false: there are none.
+    /// Cancels streams whose clients are late with opening their windows; false: there are none.
     fn end_late(&mut self, context: &mut Context<'_>) -> bool {
         let mut late = Vec::new();
         for state in &self.stalled {
@@ -292,53 +294,53 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             let is_late = state.deadline.as_ref().is_some_and(|deadline| deadline.check(context).is_err());
             late.extend(state.stream.filter(|_| is_late));
         }
-        late.iter().for_each(|stream| self.give_up(*stream));
+        late.iter().for_each(|stream| self.cancel(*stream));
         !late.is_empty()
     }
 
-    /// Acts on bytes that were read.
-    fn take(&mut self, bytes: &[u8]) {
+    /// Handles bytes that were read.
+    fn receive(&mut self, bytes: &[u8]) {
         let now_ns = monotonic_ns();
         if now_ns.saturating_sub(self.refilled_ns) >= SECOND_NS {
             self.refilled_ns = now_ns;
             self.wire.refill();
         }
-        self.take_frames(bytes);
+        self.receive_frames(bytes);
         self.set_frame_deadline();
     }
 
-    /// Begins to wait for the rest of what has begun to come.
+    /// Sets the deadline of a partial frame or header block.
     fn set_frame_deadline(&mut self) {
         let number = self.wire.partial_frame();
         if number == self.partial_frame.as_ref().map(|partial| partial.number) {
             return;
         }
         self.partial_frame = number.map(|number| {
-            let deadline = self.connection.resources().watch.enter();
+            let deadline = self.connection.resources().deadlines.register();
             deadline.set(self.limits.head);
             // Where requests are under way, others wait for them, too.
             if self.wire.open_streams() == 0 {
-                deadline.set_awaits(Awaits::Head);
+                deadline.set_wait_reason(WaitReason::Head);
             }
             PartialFrame { number, deadline }
         });
     }
 
-    fn take_frames(&mut self, bytes: &[u8]) {
+    fn receive_frames(&mut self, bytes: &[u8]) {
         let (mut rest, mut payload) = (bytes, 0);
         loop {
             let (used, event) = match self.wire.next(rest) {
                 Ok(next) => next,
                 Err(error) => {
                     self.has_failed = true;
-                    self.connection.resources().refused.ends(error);
+                    self.connection.resources().refusals.count_connection_error(error);
                     return;
                 }
             };
             rest = &rest[used..];
             let is_progress = !matches!(event, Event::NeedMore | Event::Pong(_) | Event::Priority { .. });
-            if is_progress && self.patience == Patience::Client {
-                self.connection.deadline.await_peer(LONG);
+            if is_progress && self.patience == DeadlinePurpose::Client {
+                self.connection.deadline.await_peer(UNLIMITED);
             }
             match event {
                 Event::NeedMore => break,
@@ -348,14 +350,14 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                     // One that has ended needs no response.
                     let _ = self.wire.respond(stream, NOT_IMPLEMENTED, std::iter::empty(), true);
                     self.wire.reset(stream, ErrorCode::NO_ERROR);
-                    self.connection.resources().refused.is_not_served();
+                    self.connection.resources().refusals.count_not_served();
                 }
                 Event::Head { stream, head, ends } => {
                     if let Some(state) = self.hub.take_free() {
                         state.borrow_mut().begin(stream, head, ends);
                         self.keep(stream, state);
                     } else {
-                        let state = State::new(stream, head, ends, &self.hub.kept);
+                        let state = StreamState::new(stream, head, ends, &self.hub.kept);
                         self.begin(stream, Rc::new(RefCell::new(state)));
                     }
                 }
@@ -370,10 +372,10 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
                         state.borrow_mut().end_body();
                     }
                 }
-                Event::Reset { stream, .. } => self.lose(stream),
+                Event::Reset { stream, .. } => self.remove_stream(stream),
                 Event::Failed { stream, error } => {
-                    self.lose(stream);
-                    self.connection.resources().refused.fails(error);
+                    self.remove_stream(stream);
+                    self.connection.resources().refusals.count_stream_error(error);
                 }
                 Event::Writable { .. } => {
                     for state in self.stalled.drain(..) {
@@ -393,11 +395,11 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         }
     }
 
-    /// A request has begun, and no handler is free for it.
-    fn begin(&mut self, stream: StreamId, state: Rc<RefCell<State>>) {
-        if self.hub.pipes.get() >= MOST_PIPES {
+    /// Starts a handler for a request for which none is free.
+    fn begin(&mut self, stream: StreamId, state: Rc<RefCell<StreamState>>) {
+        if self.hub.pipes.get() >= MAX_PIPES {
             self.wire.reset(stream, ErrorCode::REFUSED_STREAM);
-            self.connection.resources().refused.is_too_many();
+            self.connection.resources().refusals.count_too_many();
             return;
         }
         let pipe = Pipe::new(&state, &self.hub);
@@ -405,7 +407,7 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         (self.start)(pipe);
     }
 
-    fn keep(&mut self, stream: StreamId, state: Rc<RefCell<State>>) {
+    fn keep(&mut self, stream: StreamId, state: Rc<RefCell<StreamState>>) {
         let place = stream.place as usize;
         if self.streams.len() <= place {
             self.streams.resize_with(place + 1, || None);
@@ -413,49 +415,49 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         self.streams[place] = Some(state);
     }
 
-    /// The client sends nothing more. A request of which the end is missing has failed, and so has a response that needs a window
-    /// which cannot be opened any more; all others go on.
+    /// Ends the input. A request of which the end is missing has failed, and so has a response that needs a window which cannot be opened
+    /// any more; all others go on.
     fn end_input(&mut self) {
         self.is_half_closed = true;
         let open: Vec<StreamId> =
             self.streams.iter().flatten().filter_map(|state| state.borrow().stream).collect();
         for stream in open {
             if self.wire.receives(stream) {
-                self.give_up(stream);
+                self.cancel(stream);
             }
         }
         for state in std::mem::take(&mut self.stalled) {
             let stream = state.borrow().stream;
-            stream.into_iter().for_each(|stream| self.give_up(stream));
+            stream.into_iter().for_each(|stream| self.cancel(stream));
         }
     }
 
     /// Ends a stream that cannot be completed.
-    fn give_up(&mut self, stream: StreamId) {
-        self.lose(stream);
+    fn cancel(&mut self, stream: StreamId) {
+        self.remove_stream(stream);
         self.wire.reset(stream, ErrorCode::CANCEL);
     }
 
-    /// A stream was reset.
-    fn lose(&mut self, stream: StreamId) {
+    /// Removes a stream that was reset.
+    fn remove_stream(&mut self, stream: StreamId) {
         if let Some(state) = find(&self.streams, stream) {
-            state.borrow_mut().go();
+            state.borrow_mut().fail();
             self.stalled.retain(|other| !Rc::ptr_eq(other, state));
             self.streams[stream.place as usize] = None;
         }
     }
 
-    /// Looks at the streams that something happened to.
-    fn look(&mut self) {
-        let touched = std::mem::take(&mut *self.hub.touched.borrow_mut());
+    /// Handles the streams that their pipes have marked dirty.
+    fn handle_dirty(&mut self) {
+        let touched = std::mem::take(&mut *self.hub.dirty.borrow_mut());
         for state in touched {
             let mut it = state.borrow_mut();
-            it.is_touched = false;
+            it.is_dirty = false;
             if it.is_read()
-                && it.held > 0
+                && it.unreleased > 0
                 && let Some(stream) = it.stream
             {
-                let held = std::mem::take(&mut it.held);
+                let held = std::mem::take(&mut it.unreleased);
                 self.wire.release(stream, held);
             }
             drop(it);
@@ -463,10 +465,10 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         }
     }
 
-    /// Sends of responses what can be sent, each stream in turn; true: one has ended with which its client was late.
+    /// Sends parts of responses, each stream in turn; true: one has ended with which its client was late.
     fn send(&mut self) -> bool {
         let mut is_late = false;
-        while self.wire.output().len() < MOST_UNWRITTEN {
+        while self.wire.output().len() < MAX_UNWRITTEN {
             let Some(state) = self.turns.pop_front() else { break };
             let mut it = state.borrow_mut();
             let it = &mut *it;
@@ -474,53 +476,53 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
             if it.message.is_complete() {
                 continue;
             }
-            let sent = match it.is_broken {
-                true => Sent::Broken,
+            let sent = match it.is_aborted {
+                true => SendOutcome::Broken,
                 false => {
                     let (to, written) = (&mut it.stream, &mut it.outgoing);
-                    it.message.send(&mut self.wire, to, written, it.is_over, TURN_BYTES)
+                    it.message.send(&mut self.wire, to, written, it.is_write_closed, TURN_BYTES)
                 }
             };
-            is_late |= it.is_late && matches!(sent, Sent::Complete | Sent::Broken);
+            is_late |= it.is_late && matches!(sent, SendOutcome::Complete | SendOutcome::Broken);
             let sent_bytes = it.note_outgoing();
             // Where the socket is full, what it takes of that counts.
-            if sent_bytes > 0 && self.patience != Patience::Writing {
+            if sent_bytes > 0 && self.patience != DeadlinePurpose::Writing {
                 self.earn(sent_bytes);
             }
             keep_time(
                 it,
-                sent == Sent::Stalled,
+                sent == SendOutcome::Stalled,
                 sent_bytes,
                 &self.limits,
-                &self.connection.resources().watch,
+                &self.connection.resources().deadlines,
             );
             match sent {
-                Sent::All => it.wake_writer(),
-                Sent::Some => {
+                SendOutcome::All => it.wake_writer(),
+                SendOutcome::Some => {
                     it.wake_writer();
                     self.turns.push_back(Rc::clone(&state));
                 }
-                Sent::Stalled if self.is_half_closed => {
-                    it.go();
+                SendOutcome::Stalled if self.is_half_closed => {
+                    it.fail();
                     self.streams[stream.place as usize] = None;
                     self.wire.reset(stream, ErrorCode::CANCEL);
                 }
-                Sent::Stalled if it.is_stalled => {}
-                Sent::Stalled => {
+                SendOutcome::Stalled if it.is_stalled => {}
+                SendOutcome::Stalled => {
                     it.is_stalled = true;
                     // What was sent has left room: the time of the handler's next step begins now, not after that of this one.
                     it.wake_writer();
                     self.stalled.push(Rc::clone(&state));
                 }
-                Sent::Complete => {
+                SendOutcome::Complete => {
                     it.end();
                     self.hub.note_free(&state, it);
                     self.streams[stream.place as usize] = None;
                     // What is left of the request is not needed (RFC 9113, 8.1).
                     self.wire.reset(stream, ErrorCode::NO_ERROR);
                 }
-                Sent::Broken | Sent::NoStream | Sent::Closing => {
-                    it.go();
+                SendOutcome::Broken | SendOutcome::NoStream | SendOutcome::Closing => {
+                    it.fail();
                     self.streams[stream.place as usize] = None;
                     self.wire.reset(stream, ErrorCode::INTERNAL_ERROR);
                 }
@@ -529,35 +531,35 @@ impl<S: Stream, F: FnMut(Pipe)> Served<S, F> {
         is_late
     }
 
-    /// The connection has ended: so have all requests that are under way.
-    fn let_go(&mut self) {
+    /// Fails all requests when the connection has ended.
+    fn fail_all(&mut self) {
         self.hub.end();
         for state in self.streams.drain(..).flatten() {
-            state.borrow_mut().go();
+            state.borrow_mut().fail();
         }
     }
 }
 
-/// Keeps the time of a client that does not open the window of a stream whose handler is done with it. It owes as over HTTP/1.1: frames that
-/// open no window, or a little of it, do not make up for what it was waited for. While the handler still writes, it keeps that time itself.
+/// Runs the deadline of a stream whose client does not open its window after the handler is done. The client's debt is that of HTTP/1.1:
+/// frames that open no window, or a little of it, do not make up for the wait. While the handler still writes, it has the deadline itself.
 fn keep_time(
-    state: &mut State,
+    state: &mut StreamState,
     is_stalled: bool,
     sent_bytes: usize,
     limits: &ClientLimits,
-    watch: &Rc<Watch>,
+    watch: &Rc<Deadlines>,
 ) {
-    if state.deadline.is_none() && !(is_stalled && state.is_left()) {
+    if state.deadline.is_none() && !(is_stalled && state.is_handler_done()) {
         return;
     }
     let deadline = state.deadline.get_or_insert_with(|| {
-        let deadline = watch.enter();
-        deadline.set_pace(limits.least_rate);
-        deadline.set_stream();
+        let deadline = watch.register();
+        deadline.set_min_rate(limits.least_rate);
+        deadline.mark_stream();
         deadline
     });
     if sent_bytes > 0 {
-        deadline.earn(sent_bytes as u64);
+        deadline.credit(sent_bytes as u64);
     }
     if !is_stalled {
         // It is another stream's turn, or the socket is full: that time is kept for the whole connection.
@@ -571,7 +573,10 @@ fn is_http(scheme: &str) -> bool {
     ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
 
-pub(super) fn find(streams: &[Option<Rc<RefCell<State>>>], stream: StreamId) -> Option<&Rc<RefCell<State>>> {
+pub(super) fn find(
+    streams: &[Option<Rc<RefCell<StreamState>>>],
+    stream: StreamId,
+) -> Option<&Rc<RefCell<StreamState>>> {
     let state = streams.get(stream.place as usize)?.as_ref()?;
     (state.borrow().stream == Some(stream)).then_some(state)
 }

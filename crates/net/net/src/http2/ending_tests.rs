@@ -8,12 +8,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::yield_now;
 
 use super::bound_tests::{MOST_KEPT, NO_WINDOW, STREAMS, Seen};
-use super::share::MOST_TOGETHER;
-use super::tests::{Client, LIMITS, talk_with};
+use super::share::MAX_CONNECTION_BYTES;
+use super::tests::{LIMITS, TestClient, talk_with};
 use super::*;
 use crate::connection::Resources;
-use crate::limits::SPARED;
-use crate::watch::{Longest, TICK_NS};
+use crate::deadlines::{LongestWaits, TICK_NS};
+use crate::limits::EVICTION_GRACE;
 
 const STEP: Duration = Duration::from_secs(15);
 const LIMITS_OF_STEP: ClientLimits = ClientLimits { read: STEP, write: STEP, ..LIMITS };
@@ -22,7 +22,7 @@ const TURNS: usize = 64;
 
 /// A client that reads all and acts on nothing of it, so that it opens no window; and the time.
 struct World<'c> {
-    client: &'c mut Client,
+    client: &'c mut TestClient,
     resources: &'c Rc<Resources>,
     now_ns: u64,
     seen: Seen,
@@ -60,7 +60,7 @@ impl World<'_> {
         while self.now_ns < end_ns {
             self.now_ns += TICK_NS;
             // As soon as it is to be called again.
-            while self.resources.watch.tick(self.now_ns) < TICK_NS {
+            while self.resources.deadlines.tick(self.now_ns) < TICK_NS {
                 self.settle().await;
             }
             self.settle().await;
@@ -93,9 +93,9 @@ impl World<'_> {
 
 fn in_time(limits: ClientLimits, script: impl AsyncFnOnce(&mut World<'_>)) -> super::tests::Seen {
     let small = Config { stream_window: 65_535, ..Config::default() };
-    let talked = talk_with(limits, small, async |client: &mut Client, resources: &Rc<Resources>| {
+    let talked = talk_with(limits, small, async |client: &mut TestClient, resources: &Rc<Resources>| {
         let now_ns = assay_base::clock::monotonic_ns();
-        resources.watch.tick(now_ns);
+        resources.deadlines.tick(now_ns);
         let mut world = World { client, resources, now_ns, seen: Seen::default(), is_over: false };
         world.settle().await;
         script(&mut world).await;
@@ -129,7 +129,7 @@ fn room_that_a_late_stream_leaves_gives_no_other_more_time() {
         assert!(world.is_over);
     });
     let written = server.written.get();
-    assert!((MOST_TOGETHER..MOST_KEPT).contains(&written), "{written}");
+    assert!((MAX_CONNECTION_BYTES..MOST_KEPT).contains(&written), "{written}");
 }
 
 #[test]
@@ -227,9 +227,9 @@ fn half_a_frame_makes_room_for_others_only_where_no_request_is_under_way() {
             }
             world.send(&NO_WINDOW[..4]).await;
             world.pass(2).await;
-            let watch = &world.resources.watch;
-            let is_found = Longest::default()
-                .dismiss(watch, SPARED, |wait| !wait.is_stream && wait.awaits == Awaits::Head);
+            let watch = &world.resources.deadlines;
+            let is_found = LongestWaits::default()
+                .dismiss(watch, EVICTION_GRACE, |wait| !wait.is_stream && wait.reason == WaitReason::Head);
             assert_eq!(is_found, !is_busy);
             world.go_on().await;
         });

@@ -12,19 +12,19 @@ use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, LAST_CHUNK, chunk_head};
 use assay_http2::{Head, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::response::{Outgoing, append_interim, append_request, append_response};
-use super::share::Share;
+use super::share::BufferShare;
+use super::translate::{OutgoingMessage, append_interim, append_request, append_response};
+use crate::deadlines::Deadline;
 use crate::exchange;
-use crate::watch::Deadline;
 
 /// The error of a request that the server has certainly not acted on.
 pub const UNPROCESSED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
 /// Memory that a pipe keeps for its next request, at most, for each direction.
-const MOST_KEPT: usize = 16 * 1024;
+const MAX_KEPT: usize = 16 * 1024;
 
 /// Interim responses that nobody has read, at most, in bytes. Windows do not bound heads, and a coded one is much shorter.
-const MOST_INTERIM: usize = 64 * 1024;
+const MAX_INTERIM_BYTES: usize = 64 * 1024;
 
 /// Parts of a body that are no longer than this together share a chunk while nobody has read it: each alone would take more room than it has
 /// bytes.
@@ -32,92 +32,93 @@ const SMALL_CHUNK: usize = 1024;
 
 /// The handler's end of a stream. Dropped before the messages are complete, it resets the stream.
 pub struct Pipe {
-    state: Rc<RefCell<State>>,
-    hub: Rc<Hub>,
+    state: Rc<RefCell<StreamState>>,
+    hub: Rc<PipeHub>,
 }
 
-/// What a connection and the pipes of its streams share.
+/// State that a connection and the pipes of its streams share.
 #[derive(Default)]
-pub(super) struct Hub {
-    /// Pipes that something happened to.
-    pub(super) touched: RefCell<Vec<Rc<RefCell<State>>>>,
+pub(super) struct PipeHub {
+    /// Pipes that the connection has to look at.
+    pub(super) dirty: RefCell<Vec<Rc<RefCell<StreamState>>>>,
     pub(super) waker: RefCell<Option<Waker>>,
-    /// The connection is that of a client, and keeps the time that it is waited for.
+    /// The connection is that of a server, which limits the time of its client.
     is_server: bool,
-    /// The connection has ended: what has not been sent never will be.
-    pub(super) is_over: Cell<bool>,
-    /// Pipes that handlers still have.
+    /// The connection has ended: nothing more is sent.
+    pub(super) is_write_closed: Cell<bool>,
+    /// Number of pipes that handlers hold.
     pub(super) pipes: Cell<usize>,
-    /// What all of them keep that cannot be sent yet, in bytes.
+    /// Unsent bytes of all pipes together.
     pub(super) kept: Rc<Cell<usize>>,
-    /// Those whose handlers wait for another request; the last one has waited for the shortest time.
-    idle: RefCell<Vec<Rc<RefCell<State>>>>,
+    /// Pipes whose handlers wait for another request; the last one has waited for the shortest time.
+    idle: RefCell<Vec<Rc<RefCell<StreamState>>>>,
 }
 
-pub(super) struct State {
-    /// None: its request has not been sent.
+pub(super) struct StreamState {
+    /// None: the request has not been sent.
     pub(super) stream: Option<Stream>,
-    pub(super) message: Outgoing,
-    /// What the handler has written and was not sent.
+    pub(super) message: OutgoingMessage,
+    /// Bytes that the handler has written and that were not sent.
     pub(super) outgoing: Vec<u8>,
-    /// So much of that is counted.
-    share: Share,
-    /// The time that a client has for it when its handler is done with it.
+    /// The share of `outgoing` in the unsent bytes of the connection.
+    share: BufferShare,
+    /// Deadline of the client once the handler is done.
     pub(super) deadline: Option<Deadline>,
-    /// The handler writes nothing more.
-    pub(super) is_over: bool,
-    /// The handler has broken off: what it has written must not look complete.
-    pub(super) is_broken: bool,
-    /// Its client was late with the body, or with taking the response.
+    pub(super) is_write_closed: bool,
+    /// The handler has aborted: what it has written must not look complete.
+    pub(super) is_aborted: bool,
+    /// The client was late with the body, or with taking the response.
     pub(super) is_late: bool,
-    /// The handler has let go of it.
+    /// The handler has dropped the pipe.
     pub(super) is_dropped: bool,
-    /// It is among those that something happened to.
-    pub(super) is_touched: bool,
-    /// It is among those whose window is used up.
+    /// Listed in [`PipeHub::dirty`].
+    pub(super) is_dirty: bool,
+    /// Listed among streams whose window is used up.
     pub(super) is_stalled: bool,
     /// The handler is done with the last request, and waits for another.
-    pub(super) is_resting: bool,
-    /// It is among those that may get another.
+    pub(super) awaits_request: bool,
+    /// Listed in [`PipeHub::idle`].
     is_idle: bool,
-    /// Payload that was handed to the handler or waits for it, and was not given back to the stream's window.
-    pub(super) held: u32,
-    /// When it began, and how often the connection had been read by then.
-    pub(super) begun: (u64, u64),
-    /// What has come and was not read.
+    /// Payload that was received and not given back to the stream's window.
+    pub(super) unreleased: u32,
+    /// Time when the request began.
+    pub(super) begun_ns: u64,
+    /// Number of reads of the connection by then.
+    pub(super) reads_before: u64,
+    /// Received bytes.
     incoming: Vec<u8>,
-    /// So much of it was read.
+    /// Bytes of `incoming` that were read.
     read: usize,
-    /// The body that comes is written in chunks.
+    /// The incoming body is written in chunked coding.
     in_chunks: bool,
-    /// Where the last chunk begins, and how long it is, if nobody has read it.
+    /// Position and length of the last chunk, if nobody has read it.
     last_chunk: Option<(usize, usize)>,
-    /// There is nothing more to read: the response is complete.
-    pub(super) is_ended: bool,
-    /// The stream was reset, or its connection has ended: what that is for its handler.
+    /// The response is complete: there is nothing more to read.
+    pub(super) is_complete: bool,
+    /// The error of the handler after the stream was reset, or its connection has ended.
     gone: Option<io::ErrorKind>,
-    /// The request was HEAD: of a client alone.
+    /// The request was HEAD (client only).
     is_head: bool,
-    reader: Option<Waker>,
-    writer: Option<Waker>,
-    /// Who waits for something else, and is to know when the stream has gone.
-    parting: Option<Waker>,
+    read_waker: Option<Waker>,
+    write_waker: Option<Waker>,
+    /// Waker of a handler that waits for something else, and is to know when the stream has gone.
+    gone_waker: Option<Waker>,
 }
 
-impl State {
+impl StreamState {
     /// A request whose head has come; `ends`: it has no body.
     pub(super) fn new(stream: Stream, head: Head<'_>, ends: bool, kept: &Rc<Cell<usize>>) -> Self {
-        let mut state = Self::empty(Outgoing::response(false), kept);
+        let mut state = Self::empty(OutgoingMessage::response(false), kept);
         state.incoming.reserve(head.lines().len() + head.path().len() + 128);
         state.begin(stream, head, ends);
         state
     }
 
-    /// The same of another request, for a handler that is done with the last one.
+    /// Begins another request, for a handler that is done with the last one.
     pub(super) fn begin(&mut self, stream: Stream, head: Head<'_>, ends: bool) {
         self.stream = Some(stream);
-        self.message = Outgoing::response(head.method() == "HEAD");
-        (self.held, self.read, self.is_ended, self.is_late) = (0, 0, false, false);
+        self.message = OutgoingMessage::response(head.method() == "HEAD");
+        (self.unreleased, self.read, self.is_complete, self.is_late) = (0, 0, false, false);
         (self.deadline, self.last_chunk) = (None, None);
         self.incoming.clear();
         self.outgoing.clear();
@@ -126,42 +127,48 @@ impl State {
         self.wake_reader();
     }
 
-    /// A request that is about to be written, on a connection that was read so often.
-    pub(super) fn of_request(scheme: &'static str, begun: (u64, u64), kept: &Rc<Cell<usize>>) -> Self {
-        Self { begun, ..Self::empty(Outgoing::request(scheme), kept) }
+    /// A request that is about to be written.
+    pub(super) fn for_request(
+        scheme: &'static str,
+        begun_ns: u64,
+        reads_before: u64,
+        kept: &Rc<Cell<usize>>,
+    ) -> Self {
+        Self { begun_ns, reads_before, ..Self::empty(OutgoingMessage::request(scheme), kept) }
     }
 
-    fn empty(message: Outgoing, kept: &Rc<Cell<usize>>) -> Self {
+    fn empty(message: OutgoingMessage, kept: &Rc<Cell<usize>>) -> Self {
         Self {
             stream: None,
             message,
             outgoing: Vec::new(),
-            share: Share::of(kept),
+            share: BufferShare::new(kept),
             deadline: None,
-            is_over: false,
-            is_broken: false,
+            is_write_closed: false,
+            is_aborted: false,
             is_late: false,
             is_dropped: false,
-            is_touched: false,
+            is_dirty: false,
             is_stalled: false,
-            is_resting: false,
+            awaits_request: false,
             is_idle: false,
-            held: 0,
-            begun: (0, 0),
+            unreleased: 0,
+            begun_ns: 0,
+            reads_before: 0,
             incoming: Vec::new(),
             read: 0,
             in_chunks: false,
             last_chunk: None,
-            is_ended: false,
+            is_complete: false,
             gone: None,
             is_head: false,
-            reader: None,
-            writer: None,
-            parting: None,
+            read_waker: None,
+            write_waker: None,
+            gone_waker: None,
         }
     }
 
-    /// The head of the response has come; `ends`: it has no body.
+    /// Takes the head of a response; `ends`: it has no body.
     pub(super) fn take_response(&mut self, head: Head<'_>, ends: bool) {
         self.in_chunks = append_response(&mut self.incoming, head, self.is_head, ends);
         if ends {
@@ -171,16 +178,16 @@ impl State {
         }
     }
 
-    /// The head of an interim response has come; false: these are more than may wait to be read.
+    /// Takes the head of an interim response; false: more are unread than may be.
     pub(super) fn take_interim(&mut self, head: Head<'_>) -> bool {
         append_interim(&mut self.incoming, head);
         self.wake_reader();
-        self.incoming.len() - self.read <= MOST_INTERIM
+        self.incoming.len() - self.read <= MAX_INTERIM_BYTES
     }
 
-    /// A part of the body has come.
+    /// Takes a part of the body.
     pub(super) fn take_data(&mut self, data: &[u8], ends: bool) {
-        self.held = self.held.saturating_add(data.len() as u32);
+        self.unreleased = self.unreleased.saturating_add(data.len() as u32);
         if self.in_chunks && !data.is_empty() {
             self.append_chunk(data);
         } else {
@@ -192,7 +199,7 @@ impl State {
         self.wake_reader();
     }
 
-    /// A part of a body, in a chunk of its own or in the last one.
+    /// Appends a part of a body, in a chunk of its own or in the last one.
     fn append_chunk(&mut self, data: &[u8]) {
         let (mut room, mut room_before) = ([0; CHUNK_HEAD_BYTES], [0; CHUNK_HEAD_BYTES]);
         match self.last_chunk.filter(|(_, before)| before + data.len() <= SMALL_CHUNK) {
@@ -213,7 +220,7 @@ impl State {
         self.incoming.extend_from_slice(CHUNK_END);
     }
 
-    /// The body that comes is complete.
+    /// Ends the incoming body.
     pub(super) fn end_body(&mut self) {
         if std::mem::take(&mut self.in_chunks) {
             self.incoming.extend_from_slice(LAST_CHUNK);
@@ -221,87 +228,87 @@ impl State {
         self.wake_reader();
     }
 
-    /// All that has come was read.
+    /// Whether all input was read.
     pub(super) fn is_read(&self) -> bool {
         self.read == self.incoming.len()
     }
 
-    /// The response is complete: the handler of a server is free for another request when it is done, and that of a client reads the
-    /// end of its connection next.
+    /// Completes the response: the handler of a server is free for another request when it is done, and that of a client reads the end of
+    /// its connection next.
     pub(super) fn end(&mut self) {
-        self.is_ended = true;
+        self.is_complete = true;
         if !self.is_free() {
             self.wake_reader();
             self.wake_writer();
         }
     }
 
-    /// Another request may be given to the handler.
+    /// Whether another request may be given to the handler.
     fn is_free(&self) -> bool {
-        let is_done = self.is_resting && self.is_ended && self.is_read();
-        let is_lost = self.is_over || self.is_broken || self.is_stalled || self.gone.is_some();
+        let is_done = self.awaits_request && self.is_complete && self.is_read();
+        let is_lost = self.is_write_closed || self.is_aborted || self.is_stalled || self.gone.is_some();
         is_done && !is_lost
     }
 
-    /// The stream was reset, or its connection has ended.
-    pub(super) fn go(&mut self) {
-        self.go_as(io::ErrorKind::ConnectionReset);
+    /// Fails the stream, which was reset, or whose connection has ended.
+    pub(super) fn fail(&mut self) {
+        self.fail_with(io::ErrorKind::ConnectionReset);
     }
 
-    /// Nothing was done for the request: it may be sent again, whatever it is.
-    pub(super) fn go_unprocessed(&mut self) {
-        self.go_as(UNPROCESSED);
+    /// Fails a request that was not processed: it may be sent again, whatever it is.
+    pub(super) fn fail_unprocessed(&mut self) {
+        self.fail_with(UNPROCESSED);
     }
 
-    /// A server has reset the stream, or ended the connection: what it sent before is read first, as from a connection of HTTP/1.1. Its head
-    /// may have come at once with the reset, and says whose response is cut off.
-    pub(super) fn break_off(&mut self) {
+    /// Fails the stream after its input: a server has reset it, or ended the connection, and what it sent before is read first, as from a
+    /// connection of HTTP/1.1. Its head may have come at once with the reset, and says whose response is cut off.
+    pub(super) fn fail_after_input(&mut self) {
         let sent = (std::mem::take(&mut self.incoming), self.read);
-        self.go();
+        self.fail();
         (self.incoming, self.read) = sent;
     }
 
-    fn go_as(&mut self, kind: io::ErrorKind) {
+    fn fail_with(&mut self, kind: io::ErrorKind) {
         self.gone = Some(kind);
         (self.incoming, self.outgoing, self.read) = (Vec::new(), Vec::new(), 0);
         (self.deadline, self.last_chunk) = (None, None);
         self.note_outgoing();
         self.wake_reader();
         self.wake_writer();
-        if let Some(waker) = self.parting.take() {
+        if let Some(waker) = self.gone_waker.take() {
             waker.wake();
         }
     }
 
-    /// Counts what it keeps now; how much of it has gone.
+    /// Updates the count of unsent bytes, and returns by how much it fell.
     pub(super) fn note_outgoing(&mut self) -> usize {
         self.share.set(self.outgoing.len() + self.message.kept_bytes())
     }
 
-    /// The handler has written all, or has gone on to wait for another request.
-    pub(super) fn is_left(&self) -> bool {
-        self.is_over || self.is_resting
+    /// Whether the handler has written all, or waits for another request.
+    pub(super) fn is_handler_done(&self) -> bool {
+        self.is_write_closed || self.awaits_request
     }
 
-    /// Nothing but the peer can go on with it: it has to open the window, to take what was written, or to send.
+    /// Whether only the peer can make progress: it has to open the window, to take what was written, or to send.
     pub(super) fn waits_for_peer(&self) -> bool {
-        (self.is_stalled && self.is_left()) || self.awaits_body() || self.writer.is_some()
+        (self.is_stalled && self.is_handler_done()) || self.awaits_body() || self.write_waker.is_some()
     }
 
-    /// The peer has to send. Who responds early reads no more, and does not say so.
+    /// Whether the peer has to send. A handler that responds early reads no more, and does not say so.
     pub(super) fn awaits_body(&self) -> bool {
-        self.reader.is_some() && !self.message.has_begun()
+        self.read_waker.is_some() && !self.message.has_begun()
     }
 
-    /// The handler may write on.
+    /// Wakes the writing handler.
     pub(super) fn wake_writer(&mut self) {
-        if let Some(waker) = self.writer.take() {
+        if let Some(waker) = self.write_waker.take() {
             waker.wake();
         }
     }
 
     fn wake_reader(&mut self) {
-        if let Some(waker) = self.reader.take() {
+        if let Some(waker) = self.read_waker.take() {
             waker.wake();
         }
     }
@@ -309,20 +316,20 @@ impl State {
 
 /// Empties a buffer, and keeps its memory for what is put into it next unless that is much.
 fn spare(buffer: &mut Vec<u8>) {
-    if buffer.capacity() > MOST_KEPT {
+    if buffer.capacity() > MAX_KEPT {
         *buffer = Vec::new();
     }
     buffer.clear();
 }
 
-impl Hub {
-    pub(super) fn of_server() -> Rc<Self> {
+impl PipeHub {
+    pub(super) fn for_server() -> Rc<Self> {
         Rc::new(Self { is_server: true, ..Self::default() })
     }
 
-    /// Takes note of a pipe that is free for another request, if it is.
-    pub(super) fn note_free(&self, pipe: &Rc<RefCell<State>>, state: &mut State) -> bool {
-        let is_free = !self.is_over.get() && state.is_free();
+    /// Lists a pipe as free for another request, if it is.
+    pub(super) fn note_free(&self, pipe: &Rc<RefCell<StreamState>>, state: &mut StreamState) -> bool {
+        let is_free = !self.is_write_closed.get() && state.is_free();
         if is_free && !std::mem::replace(&mut state.is_idle, true) {
             spare(&mut state.outgoing);
             self.idle.borrow_mut().push(Rc::clone(pipe));
@@ -331,15 +338,15 @@ impl Hub {
     }
 
     /// A pipe whose handler waits for another request; none: there is none.
-    pub(super) fn take_free(&self) -> Option<Rc<RefCell<State>>> {
+    pub(super) fn take_free(&self) -> Option<Rc<RefCell<StreamState>>> {
         let pipe = self.idle.borrow_mut().pop()?;
         pipe.borrow_mut().is_idle = false;
         Some(pipe)
     }
 
-    /// The connection has ended: handlers that wait for another request read the end of theirs.
+    /// Ends the connection: handlers that wait for another request read the end of theirs.
     pub(super) fn end(&self) {
-        self.is_over.set(true);
+        self.is_write_closed.set(true);
         for pipe in self.idle.take() {
             let mut state = pipe.borrow_mut();
             state.is_idle = false;
@@ -347,16 +354,16 @@ impl Hub {
         }
     }
 
-    /// Has the connection look at a stream.
-    fn touch(&self, pipe: &Rc<RefCell<State>>, state: &mut State) {
-        if std::mem::replace(&mut state.is_touched, true) {
+    /// Marks a stream for the connection to look at.
+    fn mark_dirty(&self, pipe: &Rc<RefCell<StreamState>>, state: &mut StreamState) {
+        if std::mem::replace(&mut state.is_dirty, true) {
             return;
         }
-        self.touched.borrow_mut().push(Rc::clone(pipe));
+        self.dirty.borrow_mut().push(Rc::clone(pipe));
         self.wake();
     }
 
-    /// Has the connection look at what it waits for.
+    /// Wakes the connection's task.
     fn wake(&self) {
         if let Some(waker) = &*self.waker.borrow() {
             waker.wake_by_ref();
@@ -365,7 +372,7 @@ impl Hub {
 }
 
 impl Pipe {
-    pub(super) fn new(state: &Rc<RefCell<State>>, hub: &Rc<Hub>) -> Self {
+    pub(super) fn new(state: &Rc<RefCell<StreamState>>, hub: &Rc<PipeHub>) -> Self {
         hub.pipes.set(hub.pipes.get() + 1);
         Self { state: Rc::clone(state), hub: Rc::clone(hub) }
     }
@@ -373,9 +380,9 @@ impl Pipe {
     /// Writes what there is room for.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.state.borrow_mut();
-        match self.gone(&state) {
+        match self.failure(&state) {
             Some(UNPROCESSED) => return Err(UNPROCESSED.into()),
-            None if !state.is_over => {}
+            None if !state.is_write_closed => {}
             _ => return Err(io::ErrorKind::BrokenPipe.into()),
         }
         let count = bytes.len().min(state.share.room());
@@ -383,58 +390,58 @@ impl Pipe {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         // What follows a complete response is not sent.
-        if !state.is_ended {
+        if !state.is_complete {
             if state.stream.is_none() && state.outgoing.is_empty() {
                 state.is_head = bytes.starts_with(b"HEAD ");
             }
             state.outgoing.extend_from_slice(&bytes[..count]);
             state.note_outgoing();
-            self.hub.touch(&self.state, &mut state);
+            self.hub.mark_dirty(&self.state, &mut state);
         }
         Ok(count)
     }
 
-    /// Why nothing comes or goes any more.
-    fn gone(&self, state: &State) -> Option<io::ErrorKind> {
-        let is_unsent = self.hub.is_over.get() && state.stream.is_none();
+    /// The error after which nothing is sent or received.
+    fn failure(&self, state: &StreamState) -> Option<io::ErrorKind> {
+        let is_unsent = self.hub.is_write_closed.get() && state.stream.is_none();
         state.gone.or(is_unsent.then_some(UNPROCESSED))
     }
 
     /// Ready when the stream was reset, or its connection has ended.
     pub fn poll_gone(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = self.state.borrow_mut();
-        if self.gone(&state).is_some() {
+        if self.failure(&state).is_some() {
             return Poll::Ready(());
         }
-        state.parting = Some(context.waker().clone());
+        state.gone_waker = Some(context.waker().clone());
         Poll::Pending
     }
 
-    fn write_no_more(&self) {
+    fn close_write(&self) {
         let mut state = self.state.borrow_mut();
-        state.is_over = true;
-        self.hub.touch(&self.state, &mut state);
+        state.is_write_closed = true;
+        self.hub.mark_dirty(&self.state, &mut state);
     }
 }
 
-impl exchange::Stream for Pipe {
+impl exchange::Transport for Pipe {
     fn reset_on_close(&self) {
-        self.state.borrow_mut().is_broken = true;
+        self.state.borrow_mut().is_aborted = true;
     }
 
     fn set_late(&self) {
         self.state.borrow_mut().is_late = true;
     }
 
-    fn rest(&mut self) {
-        self.state.borrow_mut().is_resting = true;
+    fn begin_idle(&mut self) {
+        self.state.borrow_mut().awaits_request = true;
     }
 
     fn is_http2(&self) -> bool {
         true
     }
 
-    async fn until_gone(&self) {
+    async fn wait_disconnected(&self) {
         poll_fn(|context| self.poll_gone(context)).await
     }
 }
@@ -452,27 +459,27 @@ impl AsyncRead for Pipe {
             room.put_slice(&unread[..count]);
             state.read += count;
             state.last_chunk = None;
-            state.is_resting = false;
+            state.awaits_request = false;
             if state.is_read() {
                 spare(&mut state.incoming);
                 state.read = 0;
-                if state.held > 0 {
-                    self.hub.touch(&self.state, &mut state);
+                if state.unreleased > 0 {
+                    self.hub.mark_dirty(&self.state, &mut state);
                 }
             }
             return Poll::Ready(Ok(()));
         }
-        if state.is_ended && !self.hub.note_free(&self.state, &mut state) {
+        if state.is_complete && !self.hub.note_free(&self.state, &mut state) {
             return Poll::Ready(Ok(()));
         }
-        if let Some(kind) = self.gone(&state) {
+        if let Some(kind) = self.failure(&state) {
             return Poll::Ready(Err(kind.into()));
         }
         // From now on, the client is waited for.
-        if self.hub.is_server && state.reader.is_none() && !state.is_resting {
+        if self.hub.is_server && state.read_waker.is_none() && !state.awaits_request {
             self.hub.wake();
         }
-        state.reader = Some(context.waker().clone());
+        state.read_waker = Some(context.waker().clone());
         Poll::Pending
     }
 }
@@ -481,7 +488,7 @@ impl AsyncWrite for Pipe {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.try_write(bytes) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.state.borrow_mut().writer = Some(context.waker().clone());
+                self.state.borrow_mut().write_waker = Some(context.waker().clone());
                 Poll::Pending
             }
             written => Poll::Ready(written),
@@ -498,7 +505,7 @@ impl AsyncWrite for Pipe {
             match self.try_write(part) {
                 Ok(count) => total += count,
                 Err(error) if total == 0 && error.kind() == io::ErrorKind::WouldBlock => {
-                    self.state.borrow_mut().writer = Some(context.waker().clone());
+                    self.state.borrow_mut().write_waker = Some(context.waker().clone());
                     return Poll::Pending;
                 }
                 Err(error) if total == 0 => return Poll::Ready(Err(error)),
@@ -517,7 +524,7 @@ impl AsyncWrite for Pipe {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.write_no_more();
+        self.close_write();
         Poll::Ready(Ok(()))
     }
 }
@@ -531,7 +538,7 @@ impl Drop for Pipe {
             self.hub.idle.borrow_mut().retain(|other| !Rc::ptr_eq(other, &self.state));
         }
         drop(state);
-        self.write_no_more();
+        self.close_write();
     }
 }
 
@@ -559,7 +566,7 @@ mod tests {
         /// Whatever frames bring it, and whenever it is read, a body in chunks is that body, and takes little more room.
         #[test]
         fn a_body_in_chunks_is_what_came(parts in prop::collection::vec((1usize..40, any::<bool>()), 1..200)) {
-            let mut state = State::empty(Outgoing::response(false), &Rc::default());
+            let mut state = StreamState::empty(OutgoingMessage::response(false), &Rc::default());
             state.in_chunks = true;
             let (mut body, mut coded) = (Vec::new(), Vec::new());
             for (number, (length, is_read)) in parts.iter().enumerate() {
@@ -579,7 +586,7 @@ mod tests {
 
     #[test]
     fn bytes_that_come_one_by_one_take_little_more_room_than_they_are() {
-        let mut state = State::empty(Outgoing::response(false), &Rc::default());
+        let mut state = StreamState::empty(OutgoingMessage::response(false), &Rc::default());
         state.in_chunks = true;
         (0..100_000).for_each(|_| state.take_data(b"x", false));
         assert!(state.incoming.len() < 101_000, "{}", state.incoming.len());

@@ -16,9 +16,10 @@ use crate::body::BodyReader;
 use crate::byte_stream::ByteStream;
 use crate::connection::Resources;
 use crate::pool::Pool;
-use crate::upstream::{MOST_TRIES, Patience, UpstreamError};
+use crate::upstream::{MAX_RETRIES, UpstreamError, UpstreamTimeouts};
 
-const PATIENCE: Patience = Patience { connect: Duration::from_secs(30), response: Duration::from_secs(30) };
+const PATIENCE: UpstreamTimeouts =
+    UpstreamTimeouts { connect: Duration::from_secs(30), response: Duration::from_secs(30) };
 const REQUEST: &[u8] = b"GET /a HTTP/1.1\r\nHost: www.test\r\n\r\n";
 
 /// A server of echoes at an address, and the tasks of its connections.
@@ -64,7 +65,7 @@ impl Server {
 
 /// Makes a request, and gives the body of its response.
 async fn request(pool: &Pool, address: SocketAddr) -> Result<Vec<u8>, UpstreamError> {
-    let take = |received: crate::upstream::Received<'_>| received.head.body("GET");
+    let take = |received: crate::upstream::ReceivedHead<'_>| received.head.body("GET");
     let (mut upstream, framing) = pool.exchange(address, REQUEST, PATIENCE, |_| (), take).await?;
     let (mut body, mut all) = (BodyReader::new(framing), Vec::new());
     while let Some(part) = body.next(&mut upstream.connection, PATIENCE.response).await.expect("is whole") {
@@ -83,8 +84,8 @@ fn with_pool_and(retiring: usize, script: impl AsyncFnOnce(Rc<Pool>, Server)) {
     runtime.expect("a runtime").block_on(async {
         let server = Server::start(retiring).await;
         let resources = Resources::new();
-        resources.keep_deadlines();
-        let pool = Rc::new(Pool::new(&resources).speaking_http2([server.address]));
+        resources.run_deadlines();
+        let pool = Rc::new(Pool::new(&resources).with_http2_servers([server.address]));
         script(pool, server).await;
     });
 }
@@ -129,7 +130,7 @@ fn what_a_server_has_not_acted_on_is_sent_again_and_not_for_ever() {
     with_pool_and(usize::MAX, async |pool, server| {
         let error = request(&pool, server.address).await.expect_err("nobody acts on it");
         assert!(matches!(error, UpstreamError::Unprocessed(_)), "{error}");
-        assert_eq!(server.accepted(), 1 + MOST_TRIES as usize);
+        assert_eq!(server.accepted(), 1 + MAX_RETRIES as usize);
     });
 }
 
@@ -154,7 +155,7 @@ fn a_server_that_is_not_there_is_an_error_for_every_request() {
         let bound = TcpSocket::new_v4().expect("there are sockets");
         bound.bind(([127, 0, 0, 1], 0).into()).expect("loopback has ports");
         let nobody = bound.local_addr().expect("is bound");
-        let alone = Pool::new(&resources).speaking_http2([nobody]);
+        let alone = Pool::new(&resources).with_http2_servers([nobody]);
         for _ in 0..2 {
             let error = request(&alone, nobody).await.expect_err("is refused");
             assert!(matches!(error, UpstreamError::Unreachable(..)), "{error}");
@@ -169,8 +170,8 @@ fn a_server_has_no_more_requests_at_once_than_it_may_have() {
     runtime.expect("a runtime").block_on(async {
         let server = Server::start(0).await;
         let resources = Resources::new();
-        resources.keep_deadlines();
-        let pool = Pool::new(&resources).speaking_http2([server.address]).with_most_per_server(2);
+        resources.run_deadlines();
+        let pool = Pool::new(&resources).with_http2_servers([server.address]).with_max_per_server(2);
         let first = pool.connect(server.address, PATIENCE).await.expect("may have it");
         let second = pool.take(&server.address).expect("has room on its connection");
         assert!(pool.take(&server.address).is_none(), "it has two");

@@ -14,8 +14,8 @@ use tokio::task::spawn_local;
 
 use super::*;
 use crate::connection::Resources;
-use crate::exchange::{self, Exchange, Framing, Handler, Next, Refusal, Request};
-use crate::fields::Received;
+use crate::exchange::{self, AfterResponse, Exchange, Handler, Refusal, Request, ResponseFraming};
+use crate::fields::ReceivedProtocol;
 
 /// Responds with method, target, host and body of a request; some targets have responses of their own.
 struct Echo {
@@ -44,50 +44,50 @@ impl Drop for Echo {
 }
 
 impl Handler for Echo {
-    type Stream = Pipe;
+    type Transport = Pipe;
 
     fn exchange(&mut self) -> &mut Exchange<Pipe> {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, received, .. }: &Request<'_>) -> io::Result<Next> {
-        assert_eq!(*received, Received::Http2, "whatever its head looks like");
+    async fn respond(&mut self, Request { head, received, .. }: &Request<'_>) -> io::Result<AfterResponse> {
+        assert_eq!(*received, ReceivedProtocol::Http2, "whatever its head looks like");
         self.seen.handled.set(self.seen.handled.get() + 1);
         match head.target {
             // As those do who tell a client that its body has not come.
             "/408" => {
                 while let Ok(Some(_)) = self.exchange.next_part().await {}
-                self.exchange.give_up();
+                self.exchange.close_after_response();
                 self.exchange.send_text(408, b"", "too slow", false).await?;
-                return Ok(Next::Request);
+                return Ok(AfterResponse::Request);
             }
             "/unread" => {
-                self.exchange.give_up();
+                self.exchange.close_after_response();
                 self.exchange.send_text(413, b"", "too long", false).await?;
-                return Ok(Next::Request);
+                return Ok(AfterResponse::Request);
             }
             "/breaks" => {
                 let mut response = b"HTTP/1.1 200 OK\r\n".to_vec();
-                self.exchange.append_framing(&mut response, Framing::Length(10));
+                self.exchange.append_framing(&mut response, ResponseFraming::Length(10));
                 self.exchange.write(&[&response, b"half"]).await?;
-                return Err(self.exchange.break_off(Framing::Length(10)));
+                return Err(self.exchange.abort(ResponseFraming::Length(10)));
             }
             "/long" => {
                 let mut response = b"HTTP/1.1 200 OK\r\n".to_vec();
-                self.exchange.append_framing(&mut response, Framing::Length(LONG as u64));
+                self.exchange.append_framing(&mut response, ResponseFraming::Length(LONG as u64));
                 self.exchange.write(&[&response]).await?;
                 for _ in 0..LONG / PART {
                     self.exchange.write(&[&[b'x'; PART]]).await?;
                     self.seen.written.set(self.seen.written.get() + PART);
                 }
-                return Ok(Next::Request);
+                return Ok(AfterResponse::Request);
             }
             // The handler is done with it before the client is.
             "/page" => {
                 let mut response = b"HTTP/1.1 200 OK\r\n".to_vec();
-                self.exchange.append_framing(&mut response, Framing::Length(PAGE as u64));
+                self.exchange.append_framing(&mut response, ResponseFraming::Length(PAGE as u64));
                 self.exchange.write(&[&response, &[b'x'; PAGE]]).await?;
-                return Ok(Next::Request);
+                return Ok(AfterResponse::Request);
             }
             // A response that does not wait for the body, and whose own body comes later.
             "/early" => {
@@ -96,13 +96,13 @@ impl Handler for Echo {
                     () = self.seen.late.notified() => {}
                     _ = self.exchange.next_part() => {}
                 }
-                self.exchange.give_up();
+                self.exchange.close_after_response();
                 let mut response = b"HTTP/1.1 401 Unauthorized\r\n".to_vec();
-                self.exchange.append_framing(&mut response, Framing::Length(4));
+                self.exchange.append_framing(&mut response, ResponseFraming::Length(4));
                 self.exchange.write(&[&response]).await?;
                 self.seen.late.notified().await;
                 self.exchange.write(&[b"late"]).await?;
-                return Ok(Next::Request);
+                return Ok(AfterResponse::Request);
             }
             "/never" => std::future::pending().await,
             // Not before the client has ended its side.
@@ -118,14 +118,17 @@ impl Handler for Echo {
         while let Some(part) = self.exchange.next_part().await.map_err(io::Error::other)? {
             text.extend_from_slice(&part);
         }
-        let framing =
-            if head.target == "/chunks" { Framing::Chunked } else { Framing::Length(text.len() as u64) };
+        let framing = if head.target == "/chunks" {
+            ResponseFraming::Chunked
+        } else {
+            ResponseFraming::Length(text.len() as u64)
+        };
         let mut response = b"HTTP/1.1 200 OK\r\nX-Own: yes\r\nConnection: close\r\n".to_vec();
         self.exchange.append_framing(&mut response, framing);
         let is_head = head.method == "HEAD";
         let body = [text.into()];
         self.exchange.write_body(&[&response], if is_head { &[] } else { &body }, framing, !is_head).await?;
-        Ok(Next::Request)
+        Ok(AfterResponse::Request)
     }
 
     async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
@@ -167,7 +170,7 @@ impl Got {
     }
 }
 
-pub(super) struct Client {
+pub(super) struct TestClient {
     pub(super) socket: DuplexStream,
     /// It has ended its side: what it would still say is lost.
     has_ended: bool,
@@ -176,7 +179,7 @@ pub(super) struct Client {
     got: BTreeMap<u32, Got>,
 }
 
-impl Client {
+impl TestClient {
     pub(super) fn get(&mut self, method: &str, path: &str, ends: bool) -> StreamId {
         self.request(method, path, &[], ends)
     }
@@ -246,16 +249,16 @@ fn of(got: &mut BTreeMap<u32, Got>, stream: StreamId) -> &mut Got {
 }
 
 /// Serves a connection with [`Echo`]s, and counts the requests.
-pub(super) async fn echo<S: Stream>(server: S, limits: ClientLimits, seen: Seen) {
+pub(super) async fn echo<S: Transport>(server: S, limits: ClientLimits, seen: Seen) {
     let resources = Resources::new();
-    resources.keep_deadlines();
+    resources.run_deadlines();
     echo_with(&resources, server, limits, seen).await;
 }
 
 /// The same, with deadlines that somebody else keeps.
-async fn echo_with<S: Stream>(resources: &Rc<Resources>, server: S, limits: ClientLimits, seen: Seen) {
+async fn echo_with<S: Transport>(resources: &Rc<Resources>, server: S, limits: ClientLimits, seen: Seen) {
     let mut connection = Connection::new(server, resources);
-    if !is_begun(&mut connection, &limits).await.expect("is open") {
+    if !has_preface(&mut connection, &limits).await.expect("is open") {
         return;
     }
     let start = |pipe| {
@@ -269,7 +272,7 @@ async fn echo_with<S: Stream>(resources: &Rc<Resources>, server: S, limits: Clie
 }
 
 /// Runs a client against a server of [`Echo`]s; how many requests were handled.
-fn talk<T>(config: Config, script: impl AsyncFnOnce(&mut Client) -> T) -> (T, u32) {
+fn talk<T>(config: Config, script: impl AsyncFnOnce(&mut TestClient) -> T) -> (T, u32) {
     let (told, seen) = talk_within(LIMITS, config, script);
     (told, seen.handled.get())
 }
@@ -277,10 +280,10 @@ fn talk<T>(config: Config, script: impl AsyncFnOnce(&mut Client) -> T) -> (T, u3
 pub(super) fn talk_within<T>(
     limits: ClientLimits,
     config: Config,
-    script: impl AsyncFnOnce(&mut Client) -> T,
+    script: impl AsyncFnOnce(&mut TestClient) -> T,
 ) -> (T, Seen) {
-    talk_with(limits, config, async |client: &mut Client, resources: &Rc<Resources>| {
-        resources.keep_deadlines();
+    talk_with(limits, config, async |client: &mut TestClient, resources: &Rc<Resources>| {
+        resources.run_deadlines();
         script(client).await
     })
 }
@@ -289,7 +292,7 @@ pub(super) fn talk_within<T>(
 pub(super) fn talk_with<T>(
     limits: ClientLimits,
     config: Config,
-    script: impl AsyncFnOnce(&mut Client, &Rc<Resources>) -> T,
+    script: impl AsyncFnOnce(&mut TestClient, &Rc<Resources>) -> T,
 ) -> (T, Seen) {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
@@ -299,7 +302,7 @@ pub(super) fn talk_with<T>(
             let (resources, seen) = (Rc::clone(&resources), seen.clone());
             async move { echo_with(&resources, server, limits, seen).await }
         });
-        let mut client = Client {
+        let mut client = TestClient {
             socket,
             has_ended: false,
             server: seen.clone(),
@@ -315,7 +318,7 @@ pub(super) fn talk_with<T>(
 
 #[test]
 fn requests_and_responses_mean_the_same_in_both_versions() {
-    let (_, handled) = talk(Config::default(), async |client: &mut Client| {
+    let (_, handled) = talk(Config::default(), async |client: &mut TestClient| {
         let get = client.get("GET", "/a?b=c", true);
         let head = client.get("HEAD", "/h", true);
         let chunks = client.get("GET", "/chunks", true);
@@ -346,14 +349,14 @@ fn requests_and_responses_mean_the_same_in_both_versions() {
 }
 
 /// The handlers that were begun for the requests of a client, and the requests that they had.
-fn begun_for(limits: ClientLimits, script: impl AsyncFnOnce(&mut Client)) -> (u32, u32) {
+fn begun_for(limits: ClientLimits, script: impl AsyncFnOnce(&mut TestClient)) -> (u32, u32) {
     let (_, seen) = talk_within(limits, Config::default(), script);
     (seen.begun.get(), seen.handled.get())
 }
 
 #[test]
 fn a_handler_that_is_done_gets_the_next_request_of_any_stream() {
-    let (begun, handled) = begun_for(LIMITS, async |client: &mut Client| {
+    let (begun, handled) = begun_for(LIMITS, async |client: &mut TestClient| {
         let mut got = Vec::new();
         for (number, (method, path)) in
             [("GET", "/a"), ("HEAD", "/b"), ("GET", "/chunks"), ("GET", "/c")].into_iter().enumerate()
@@ -378,7 +381,7 @@ fn a_handler_that_is_done_gets_the_next_request_of_any_stream() {
 
 #[test]
 fn a_handler_that_is_not_done_gets_no_other_request() {
-    let (begun, handled) = begun_for(LIMITS, async |client: &mut Client| {
+    let (begun, handled) = begun_for(LIMITS, async |client: &mut TestClient| {
         client.get("GET", "/never", true);
         let unread = client.get("POST", "/unread", false);
         let broken = client.get("GET", "/breaks", true);
@@ -396,7 +399,7 @@ fn a_handler_that_is_not_done_gets_no_other_request() {
 #[test]
 fn a_handler_waits_for_another_request_for_a_short_time() {
     let limits = ClientLimits { idle: Duration::from_millis(50), ..LIMITS };
-    let (begun, handled) = begun_for(limits, async |client: &mut Client| {
+    let (begun, handled) = begun_for(limits, async |client: &mut TestClient| {
         client.get("GET", "/never", true);
         client.get("GET", "/first", true);
         assert!(client.until_ended(1).await);
@@ -411,7 +414,7 @@ fn a_handler_waits_for_another_request_for_a_short_time() {
 
 #[test]
 fn a_response_before_the_end_of_the_request_ends_the_stream_without_an_error() {
-    talk(Config::default(), async |client: &mut Client| {
+    talk(Config::default(), async |client: &mut TestClient| {
         let early = client.get("POST", "/unread", false);
         client.wire.data(early, &[b'x'; 1000], false).expect("is open");
         assert!(client.until_ended(1).await);
@@ -424,7 +427,7 @@ fn a_response_before_the_end_of_the_request_ends_the_stream_without_an_error() {
 
 #[test]
 fn a_body_that_breaks_off_is_a_reset_and_nothing_else_ends() {
-    talk(Config::default(), async |client: &mut Client| {
+    talk(Config::default(), async |client: &mut TestClient| {
         let broken = client.get("GET", "/breaks", true);
         let other = client.get("GET", "/other", true);
         assert!(client.until_ended(2).await);
@@ -436,7 +439,7 @@ fn a_body_that_breaks_off_is_a_reset_and_nothing_else_ends() {
 
 #[test]
 fn a_connection_outlives_a_body_that_breaks_off_alone_on_it() {
-    let (_, handled) = talk(Config::default(), async |client: &mut Client| {
+    let (_, handled) = talk(Config::default(), async |client: &mut TestClient| {
         let broken = client.get("GET", "/breaks", true);
         assert!(client.until_ended(1).await);
         assert_eq!(client.got[&broken.id].reset, Some(ErrorCode::INTERNAL_ERROR));
@@ -449,7 +452,7 @@ fn a_connection_outlives_a_body_that_breaks_off_alone_on_it() {
 
 #[test]
 fn a_refused_request_has_its_status() {
-    let (_, handled) = talk(Config::default(), async |client: &mut Client| {
+    let (_, handled) = talk(Config::default(), async |client: &mut TestClient| {
         let long = client.get("GET", &format!("/{}", "x".repeat(2000)), true);
         assert!(client.until_ended(1).await);
         assert_eq!(client.got[&long.id].status, 414);
@@ -463,7 +466,7 @@ fn no_tunnel_is_opened_and_no_other_scheme_is_served() {
     let tunnel = [&[2, 7][..], b"CONNECT", &[1, 4], b"a:80"].concat();
     let other = [&[0x82, 0x84, 6, 3][..], b"ftp", &[1, 1], b"a"].concat();
     for block in [tunnel, other] {
-        let (seen, handled) = talk(Config::default(), async |client: &mut Client| {
+        let (seen, handled) = talk(Config::default(), async |client: &mut TestClient| {
             client.flush().await;
             // HEADERS of stream 1 that end it not.
             let frame = [&[0, 0, block.len() as u8, 1, 4, 0, 0, 0, 1][..], &block].concat();
@@ -487,7 +490,7 @@ fn no_tunnel_is_opened_and_no_other_scheme_is_served() {
 #[test]
 fn long_bodies_share_the_connection_and_wait_for_windows() {
     let small = Config { stream_window: 65_535, connection_window: 65_535, ..Config::default() };
-    talk(small, async |client: &mut Client| {
+    talk(small, async |client: &mut TestClient| {
         let streams: Vec<StreamId> = (0..8).map(|_| client.get("GET", "/long", true)).collect();
         let never = client.get("GET", "/never", true);
         assert!(client.until_ended(8).await);
@@ -500,7 +503,7 @@ fn long_bodies_share_the_connection_and_wait_for_windows() {
 
 #[test]
 fn what_is_uploaded_beyond_the_window_waits_until_it_is_read() {
-    talk(Config::default(), async |client: &mut Client| {
+    talk(Config::default(), async |client: &mut TestClient| {
         let never = client.get("POST", "/never", false);
         let body = vec![b'y'; 3 * STREAM_WINDOW_BYTES as usize];
         // The settings of the server have to come first.
@@ -532,7 +535,7 @@ fn a_window_that_is_never_opened_ends_the_connection_in_time() {
     let small = Config { stream_window: 65_535, ..Config::default() };
     let limits =
         ClientLimits { write: Duration::from_millis(300), idle: Duration::from_millis(100), ..LIMITS };
-    talk_within(limits, small, async |client: &mut Client| {
+    talk_within(limits, small, async |client: &mut TestClient| {
         let long = client.get("GET", "/page", true);
         client.flush().await;
         // What comes is read, and no window is opened: nothing of this side is sent any more.
@@ -549,7 +552,7 @@ fn a_window_that_is_never_opened_ends_the_connection_in_time() {
 #[test]
 fn what_was_requested_in_full_gets_its_response_after_the_client_has_ended_its_side() {
     let small = Config { stream_window: 65_535, ..Config::default() };
-    talk(small, async |client: &mut Client| {
+    talk(small, async |client: &mut TestClient| {
         let late = client.get("GET", "/late", true);
         let unfinished = client.get("POST", "/p", false);
         let too_long = client.get("GET", "/long", true);
@@ -567,7 +570,7 @@ fn what_was_requested_in_full_gets_its_response_after_the_client_has_ended_its_s
 #[test]
 fn a_client_that_has_gone_is_found_out_while_its_response_is_made() {
     // The server ends although the handler never does.
-    let (_, handled) = talk(Config::default(), async |client: &mut Client| {
+    let (_, handled) = talk(Config::default(), async |client: &mut TestClient| {
         client.get("GET", "/never", true);
         client.get("GET", "/first", true);
         assert!(client.until_ended(1).await);
@@ -577,7 +580,7 @@ fn a_client_that_has_gone_is_found_out_while_its_response_is_made() {
 
 #[test]
 fn what_is_not_http_2_ends_the_connection_with_a_goaway() {
-    talk(Config::default(), async |client: &mut Client| {
+    talk(Config::default(), async |client: &mut TestClient| {
         client.get("GET", "/never", true);
         client.flush().await;
         // SETTINGS on a stream.

@@ -2,10 +2,10 @@
 
 use assay_measurement::histogram::{MAX_US, SparseHistogram};
 
-/// A timer that is served so late is a stall, in nanoseconds.
+/// Lag from which on it is a stall, in nanoseconds.
 pub const STALL_NS: u64 = 10_000_000;
 /// Most stalls that are kept until they are taken.
-const STALLS_KEPT: usize = 64;
+const MAX_STALLS: usize = 64;
 
 /// Below this many microseconds, each has a bucket of its own.
 const EXACT_US: u64 = 1 << EXACT_BITS;
@@ -18,19 +18,19 @@ const BUCKETS: usize = bucket_of(MAX_US) + 1;
 /// A histogram of microseconds that is small enough to stay in the processor's cache while others work. Its buckets are
 /// wider than those of [`assay_measurement::histogram::Histogram`].
 #[derive(Debug, Clone)]
-pub struct Lags {
+pub struct LagHistogram {
     buckets: Box<[u32]>,
     sum_us: u64,
     max_us: u64,
 }
 
-impl Default for Lags {
+impl Default for LagHistogram {
     fn default() -> Self {
         Self { buckets: vec![0; BUCKETS].into(), sum_us: 0, max_us: 0 }
     }
 }
 
-impl Lags {
+impl LagHistogram {
     #[inline]
     pub fn record(&mut self, lag_ns: u64) {
         let lag_us = ((lag_ns + 500) / 1_000).min(MAX_US);
@@ -73,14 +73,14 @@ fn low_us(bucket: usize) -> u64 {
     (BUCKETS_PER_DOUBLING + within) << (doubling + u64::from(EXACT_BITS - DOUBLING_BITS))
 }
 
-/// A time in which a timer should have been served and was not.
+/// A stretch in which a timer should have been served and was not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standstill {
+pub struct Stall {
     pub from_ns: u64,
     pub to_ns: u64,
 }
 
-impl Standstill {
+impl Stall {
     pub fn length_ns(&self) -> u64 {
         self.to_ns - self.from_ns
     }
@@ -93,42 +93,42 @@ impl Standstill {
 /// behind, and catches up step by step, are the lengths of its steps. A dispatcher that looks, and then does not come
 /// back from what it found for as long as a stall, has stood still too: it may have put new deadlines after that.
 #[derive(Debug)]
-pub struct Account {
-    /// What lies before is not counted.
+pub struct LagRecorder {
+    /// Time before which nothing is counted.
     from_ns: u64,
-    /// When the dispatcher found something due last.
+    /// Last time when the dispatcher found something due.
     served_ns: u64,
-    lags: Lags,
-    stalls: Vec<Standstill>,
+    lags: LagHistogram,
+    stalls: Vec<Stall>,
 }
 
-impl Default for Account {
+impl Default for LagRecorder {
     fn default() -> Self {
-        Self { from_ns: u64::MAX, served_ns: 0, lags: Lags::default(), stalls: Vec::new() }
+        Self { from_ns: u64::MAX, served_ns: 0, lags: LagHistogram::default(), stalls: Vec::new() }
     }
 }
 
-impl Account {
+impl LagRecorder {
     /// Counts from this instant on, and forgets what came before.
     pub fn begin(&mut self, from_ns: u64) {
         *self = Self { from_ns, served_ns: self.served_ns, ..Self::default() };
     }
 
     /// The dispatcher looks at its deadlines for the first time.
-    pub fn open(&mut self, now_ns: u64) {
+    pub fn start(&mut self, now_ns: u64) {
         self.served_ns = now_ns;
     }
 
     /// The dispatcher found at `now_ns` that `deadline_ns` was the earliest of the deadlines that have passed.
     #[inline]
-    pub fn serve(&mut self, deadline_ns: u64, now_ns: u64) {
+    pub fn record_served(&mut self, deadline_ns: u64, now_ns: u64) {
         self.count(deadline_ns.max(self.served_ns), now_ns);
         self.served_ns = now_ns;
     }
 
     /// The dispatcher, which looked at `looked_ns`, has done by `now_ns` what it found.
     #[inline]
-    pub fn done(&mut self, looked_ns: u64, now_ns: u64) {
+    pub fn record_done(&mut self, looked_ns: u64, now_ns: u64) {
         if now_ns.saturating_sub(looked_ns) >= STALL_NS {
             self.count(looked_ns, now_ns);
             self.served_ns = now_ns;
@@ -140,13 +140,13 @@ impl Account {
         let from_ns = from_ns.max(self.from_ns);
         let Some(lag_ns) = now_ns.checked_sub(from_ns) else { return };
         self.lags.record(lag_ns);
-        if lag_ns >= STALL_NS && self.stalls.len() < STALLS_KEPT {
-            self.stalls.push(Standstill { from_ns, to_ns: now_ns });
+        if lag_ns >= STALL_NS && self.stalls.len() < MAX_STALLS {
+            self.stalls.push(Stall { from_ns, to_ns: now_ns });
         }
     }
 
     /// The stalls since the last call.
-    pub fn take_stalls(&mut self) -> Vec<Standstill> {
+    pub fn take_stalls(&mut self) -> Vec<Stall> {
         std::mem::take(&mut self.stalls)
     }
 
@@ -166,31 +166,31 @@ mod tests {
 
     #[test]
     fn nothing_is_counted_before_the_run() {
-        let mut account = Account::default();
-        account.serve(0, 50 * MS);
+        let mut account = LagRecorder::default();
+        account.record_served(0, 50 * MS);
         account.begin(100 * MS);
-        account.serve(60 * MS, 90 * MS);
+        account.record_served(60 * MS, 90 * MS);
         assert_eq!((account.take_lags().buckets, account.take_stalls()), (vec![], vec![]));
     }
 
     #[test]
     fn a_stall_across_the_start_is_counted_from_the_start_on() {
-        let mut account = Account::default();
+        let mut account = LagRecorder::default();
         account.begin(100 * MS);
-        account.serve(80 * MS, 130 * MS);
-        assert_eq!(account.take_stalls(), [Standstill { from_ns: 100 * MS, to_ns: 130 * MS }]);
+        account.record_served(80 * MS, 130 * MS);
+        assert_eq!(account.take_stalls(), [Stall { from_ns: 100 * MS, to_ns: 130 * MS }]);
     }
 
     #[test]
     fn a_stall_is_counted_once_however_much_was_overdue_after_it() {
-        let mut account = Account::default();
+        let mut account = LagRecorder::default();
         account.begin(0);
-        account.open(0);
-        account.serve(10 * MS, 310 * MS);
+        account.start(0);
+        account.record_served(10 * MS, 310 * MS);
         // The next deadline was overdue as well, and was come to a moment later.
-        account.serve(11 * MS, 311 * MS);
-        account.serve(320 * MS, 320 * MS);
-        assert_eq!(account.take_stalls(), [Standstill { from_ns: 10 * MS, to_ns: 310 * MS }]);
+        account.record_served(11 * MS, 311 * MS);
+        account.record_served(320 * MS, 320 * MS);
+        assert_eq!(account.take_stalls(), [Stall { from_ns: 10 * MS, to_ns: 310 * MS }]);
         let lags = account.take_lags();
         assert_eq!((lags.max_us, lags.sum_us), (300_000, 301_000));
         assert_eq!(lags.count(), 3);
@@ -199,13 +199,13 @@ mod tests {
 
     #[test]
     fn a_stall_in_the_middle_of_what_was_due_is_seen_once() {
-        let mut account = Account::default();
+        let mut account = LagRecorder::default();
         account.begin(0);
-        account.serve(20 * MS, 20 * MS);
-        account.done(20 * MS, 320 * MS);
-        account.serve(30 * MS, 321 * MS);
-        account.done(321 * MS, 322 * MS);
-        assert_eq!(account.take_stalls(), [Standstill { from_ns: 20 * MS, to_ns: 320 * MS }]);
+        account.record_served(20 * MS, 20 * MS);
+        account.record_done(20 * MS, 320 * MS);
+        account.record_served(30 * MS, 321 * MS);
+        account.record_done(321 * MS, 322 * MS);
+        assert_eq!(account.take_stalls(), [Stall { from_ns: 20 * MS, to_ns: 320 * MS }]);
     }
 
     proptest! {

@@ -1,11 +1,11 @@
 //! A timer that is exact to within microseconds.
 //!
 //! Tokio's own timers tick once a millisecond, which is more than most responses take. Here a heap of absolute deadlines
-//! ([`Deadlines`]) is driven by one `timerfd` per worker ([`Timer`]); the dispatcher is handed each due token at once
+//! ([`TimerQueue`]) is driven by one `timerfd` per worker ([`Timer`]); the dispatcher is handed each due token at once
 //! and can act on it directly. It counts how late it was itself ([`lag`]), and may poll before a deadline ([`spin`]).
 
-mod deadlines;
 pub mod lag;
+mod queue;
 pub mod spin;
 
 use std::cell::{Cell, RefCell};
@@ -21,42 +21,42 @@ use rustix::time::{
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-pub use self::deadlines::{Deadlines, Ticket};
-use self::lag::Account;
-use self::spin::{Spin, Wait};
-use crate::gather::{Gather, Quick};
+use self::lag::LagRecorder;
+pub use self::queue::{TimerKey, TimerQueue};
+use self::spin::{Spin, SpinAction};
+use crate::coalesce::{LowQuantile, ResponseCoalescer};
 use crate::sockets::{Events, Readiness, Sockets};
 use assay_base::clock::{SECOND_NS, monotonic_ns};
 
 /// The timer's own key among sockets.
 const TIMER_KEY: u64 = u64::MAX;
 
-/// What a thread does that lives off a timer and sockets.
-pub trait Duty<T> {
-    /// Does what was due at `at_ns`.
-    fn ring(&mut self, at_ns: u64, token: T);
-    /// Does what there is to do with the socket of this key, which is less than [`u64::MAX`]. How many messages that was: several
-    /// can come together on one connection of HTTP/2.
-    fn ready(&mut self, key: u64, readiness: Readiness) -> u32;
-    /// Responses that are expected.
-    fn under_way(&self) -> u64;
-    /// Within what time the quickest of them come.
-    fn quick(&self) -> Quick;
-    /// There is nothing more to do.
-    fn is_over(&self) -> bool;
+/// Handler of the events of a thread that is driven by a timer and sockets.
+pub trait EventHandler<T> {
+    /// Handles a token that was due at `at_ns`.
+    fn on_timer(&mut self, at_ns: u64, token: T);
+    /// Handles the socket of this key, which is less than [`u64::MAX`]. Returns the number of messages: several can come together on one
+    /// connection of HTTP/2.
+    fn on_ready(&mut self, key: u64, readiness: Readiness) -> u32;
+    /// Number of requests in flight.
+    fn in_flight(&self) -> u64;
+    /// Estimate of the time of the quickest responses.
+    fn low_response_time(&self) -> LowQuantile;
+    /// Whether there is nothing more to do.
+    fn is_finished(&self) -> bool;
 }
 
 /// Deadlines on `CLOCK_MONOTONIC`, kept by one `timerfd`. Lives in one thread; share it with `Rc`.
 #[derive(Debug)]
 pub struct Timer<T> {
-    deadlines: RefCell<Deadlines<T>>,
+    deadlines: RefCell<TimerQueue<T>>,
     descriptor: AsyncFd<OwnedFd>,
-    /// The instant that the descriptor is set to.
+    /// Time for which the descriptor is armed.
     armed_ns: Cell<Option<u64>>,
     /// While tokens are handed out, scheduling leaves the descriptor alone: it is set once at the end.
     dispatching: Cell<bool>,
     spin: Cell<Spin>,
-    account: RefCell<Account>,
+    account: RefCell<LagRecorder>,
 }
 
 impl<T> Timer<T> {
@@ -76,7 +76,7 @@ impl<T> Timer<T> {
     }
 
     /// Hands `token` to the dispatcher at `at_ns`, or at once when that has passed.
-    pub fn schedule(&self, at_ns: u64, token: T) -> Ticket {
+    pub fn schedule(&self, at_ns: u64, token: T) -> TimerKey {
         let ticket = self.deadlines.borrow_mut().schedule(at_ns, token);
         if !self.dispatching.get() {
             let wake_ns = self.spin.get().wake_ns(at_ns);
@@ -88,7 +88,7 @@ impl<T> Timer<T> {
     }
 
     /// Takes a token back; none when it has been handed out already.
-    pub fn cancel(&self, ticket: Ticket) -> Option<T> {
+    pub fn cancel(&self, ticket: TimerKey) -> Option<T> {
         self.deadlines.borrow_mut().cancel(ticket)
     }
 
@@ -102,63 +102,61 @@ impl<T> Timer<T> {
         self.len() == 0
     }
 
-    /// How late the dispatcher was.
-    pub fn account(&self) -> std::cell::RefMut<'_, Account> {
+    pub fn lag_recorder(&self) -> std::cell::RefMut<'_, LagRecorder> {
         self.account.borrow_mut()
     }
 
     /// Hands out due tokens, each with its deadline, until it is dropped; `due` may schedule and cancel. One
     /// dispatcher per timer.
     pub async fn dispatch(&self, mut due: impl FnMut(u64, T)) -> io::Result<()> {
-        self.account().open(monotonic_ns());
+        self.lag_recorder().start(monotonic_ns());
         loop {
             let looked_ns = monotonic_ns();
-            self.hand_out(looked_ns, &mut due);
+            self.dispatch_due(looked_ns, &mut due);
             let Some(at_ns) = self.deadlines.borrow_mut().next_ns() else {
-                self.fired().await?;
+                self.wait_fired().await?;
                 continue;
             };
             let now_ns = monotonic_ns();
-            self.account().done(looked_ns, now_ns);
+            self.lag_recorder().record_done(looked_ns, now_ns);
             let mut spin = self.spin.get();
             let wait = spin.wait(at_ns, now_ns);
             self.spin.set(spin);
             match wait {
                 // Sockets have their turn first: tokio looks at them before a task that has yielded goes on.
-                Wait::Over | Wait::Poll => tokio::task::yield_now().await,
-                Wait::Sleep(until_ns) => {
+                SpinAction::Over | SpinAction::Poll => tokio::task::yield_now().await,
+                SpinAction::Sleep(until_ns) => {
                     self.arm(until_ns);
-                    self.fired().await?;
+                    self.wait_fired().await?;
                 }
             }
         }
     }
 
-    /// The same without a runtime, for a thread that has nothing else to do: hands what is due and sockets that are ready to
-    /// `duty`, until that is over. What is due goes before what has arrived; with many responses under way, some are let come
-    /// together ([`Gather`]).
-    pub fn drive(&self, sockets: &Sockets, duty: &mut impl Duty<T>) -> io::Result<()> {
+    /// Dispatches without a runtime, for a thread that has nothing else to do: hands due tokens and ready sockets to `handler`, until that
+    /// is finished. What is due goes before what has arrived; with many responses in flight, some are coalesced ([`ResponseCoalescer`]).
+    pub fn drive(&self, sockets: &Sockets, handler: &mut impl EventHandler<T>) -> io::Result<()> {
         sockets.add(self.descriptor.get_ref(), TIMER_KEY)?;
-        self.account().open(monotonic_ns());
+        self.lag_recorder().start(monotonic_ns());
         // Short sleeps would otherwise last 50 µs longer. A system that does not allow it sleeps longer.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let (mut events, mut set_to_ns) = (Events::new(), 0);
-        let (mut gather, mut arrived) = (Gather::default(), 0);
+        let (mut coalescer, mut arrived) = (ResponseCoalescer::default(), 0);
         // When something was last done, by which a response can have been requested.
         let mut active_ns = 0;
         loop {
             let looked_ns = monotonic_ns();
-            if self.hand_out(looked_ns, &mut |at_ns, token| duty.ring(at_ns, token)) {
+            if self.dispatch_due(looked_ns, &mut |at_ns, token| handler.on_timer(at_ns, token)) {
                 active_ns = looked_ns;
-                self.account().done(looked_ns, monotonic_ns());
+                self.lag_recorder().record_done(looked_ns, monotonic_ns());
             }
-            if duty.is_over() {
+            if handler.is_finished() {
                 return Ok(());
             }
             // Whatever is scheduled meanwhile is looked at before anybody sleeps.
             self.dispatching.set(true);
-            for (key, readiness) in events.each().filter(|(key, _)| *key != TIMER_KEY) {
-                arrived += duty.ready(key, readiness);
+            for (key, readiness) in events.iter().filter(|(key, _)| *key != TIMER_KEY) {
+                arrived += handler.on_ready(key, readiness);
                 active_ns = looked_ns;
             }
             self.dispatching.set(false);
@@ -167,18 +165,19 @@ impl<T> Timer<T> {
             let mut spin = self.spin.get();
             let wait = next_ns.map(|at_ns| spin.wait(at_ns, now_ns));
             self.spin.set(spin);
-            if let Some(Wait::Sleep(until_ns)) = wait
+            if let Some(SpinAction::Sleep(until_ns)) = wait
                 && until_ns != set_to_ns
             {
                 self.arm(until_ns);
                 set_to_ns = until_ns;
             }
-            let polls = spin.polls_for_responses(active_ns, now_ns) && duty.under_way() > 0;
-            let sleeps = !polls && !matches!(wait, Some(Wait::Over | Wait::Poll));
+            let polls = spin.polls_for_responses(active_ns, now_ns) && handler.in_flight() > 0;
+            let sleeps = !polls && !matches!(wait, Some(SpinAction::Over | SpinAction::Poll));
             // After as many events as are told at once, there are likely to be more.
             if sleeps && !events.is_full() {
-                let expected = (duty.under_way(), duty.quick());
-                let rest_ns = gather.rest_ns(now_ns, std::mem::take(&mut arrived), expected, next_ns);
+                let (in_flight, quick) = (handler.in_flight(), handler.low_response_time());
+                let rest_ns =
+                    coalescer.rest_ns(now_ns, std::mem::take(&mut arrived), in_flight, quick, next_ns);
                 if rest_ns > 0 {
                     std::thread::sleep(Duration::from_nanos(rest_ns));
                 }
@@ -187,9 +186,9 @@ impl<T> Timer<T> {
         }
     }
 
-    /// Hands out all that is due at `now_ns`, and tells whether there was anything. What comes due meanwhile waits for the
-    /// next round, so that a flood of deadlines does not keep the worker from its sockets.
-    fn hand_out(&self, now_ns: u64, due: &mut impl FnMut(u64, T)) -> bool {
+    /// Hands out all that is due at `now_ns`, and returns whether there was anything. What comes due meanwhile waits for the next round, so
+    /// that a flood of deadlines does not keep the worker from its sockets.
+    fn dispatch_due(&self, now_ns: u64, due: &mut impl FnMut(u64, T)) -> bool {
         self.dispatching.set(true);
         let mut is_first = true;
         loop {
@@ -197,7 +196,7 @@ impl<T> Timer<T> {
             let next = self.deadlines.borrow_mut().pop_due(now_ns);
             let Some((at_ns, token)) = next else { break };
             if std::mem::take(&mut is_first) {
-                self.account().serve(at_ns, now_ns);
+                self.lag_recorder().record_served(at_ns, now_ns);
             }
             due(at_ns, token);
         }
@@ -206,8 +205,8 @@ impl<T> Timer<T> {
         !is_first
     }
 
-    /// Nothing is read from the descriptor: each expiry is an event of its own, and setting it anew forgets earlier ones.
-    async fn fired(&self) -> io::Result<()> {
+    // Nothing is read from the descriptor: each expiry is an event of its own, and setting it anew forgets earlier ones.
+    async fn wait_fired(&self) -> io::Result<()> {
         self.descriptor.readable().await?.clear_ready();
         Ok(())
     }
@@ -241,7 +240,7 @@ mod tests {
     use super::*;
 
     /// Order in which a timer hands out five tokens, one of which is taken back.
-    fn hand_out(spin_ns: u64) -> Vec<u32> {
+    fn dispatch_due(spin_ns: u64) -> Vec<u32> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("starts");
         runtime.block_on(async {
             let timer = Rc::new(Timer::new(spin_ns).expect("a timer"));
@@ -271,13 +270,13 @@ mod tests {
 
     #[test]
     fn the_dispatcher_hands_out_what_is_due_and_what_is_scheduled_meanwhile() {
-        assert_eq!(hand_out(0), [1, 2, 3, 4]);
+        assert_eq!(dispatch_due(0), [1, 2, 3, 4]);
     }
 
     #[test]
     fn a_dispatcher_that_polls_is_not_early_either() {
-        assert_eq!(hand_out(300_000), [1, 2, 3, 4]);
-        assert_eq!(hand_out(u64::MAX), [1, 2, 3, 4]);
+        assert_eq!(dispatch_due(300_000), [1, 2, 3, 4]);
+        assert_eq!(dispatch_due(u64::MAX), [1, 2, 3, 4]);
     }
 
     #[test]
@@ -286,7 +285,7 @@ mod tests {
         runtime.block_on(async {
             let timer = Timer::new(0).expect("a timer");
             let now = monotonic_ns();
-            timer.account().begin(now);
+            timer.lag_recorder().begin(now);
             timer.schedule(now, 1);
             let done = tokio::sync::Notify::new();
             let dispatch = timer.dispatch(|_, token| match token {
@@ -300,7 +299,7 @@ mod tests {
                 ended = dispatch => panic!("{ended:?}"),
                 () = done.notified() => {}
             }
-            let stalls = timer.account().take_stalls();
+            let stalls = timer.lag_recorder().take_stalls();
             assert!(stalls.iter().any(|stall| stall.length_ns() >= 20_000_000), "{stalls:?}");
         });
     }
@@ -315,7 +314,7 @@ mod tests {
             runtime.block_on(async {
                 let timer = Timer::new(0).expect("a timer");
                 let now = monotonic_ns();
-                timer.account().begin(now);
+                timer.lag_recorder().begin(now);
                 timer.schedule(now + 1_000_000, ());
                 let done = tokio::sync::Notify::new();
                 let keep = async {
@@ -327,7 +326,7 @@ mod tests {
                     ended = timer.dispatch(|_, ()| done.notify_one()) => panic!("{ended:?}"),
                     () = keep => {}
                 }
-                let stalls = timer.account().take_stalls();
+                let stalls = timer.lag_recorder().take_stalls();
                 assert_eq!((stalls.len(), stalls[0].from_ns), (1, now + 1_000_000));
                 assert!(stalls[0].length_ns() >= 20_000_000);
             });

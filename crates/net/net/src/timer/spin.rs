@@ -4,10 +4,10 @@
 //! the rest. At least half of each wait is slept through, whatever the caller wants: a thread with real-time priority that
 //! never sleeps takes its processor away from everybody else.
 
-/// What a dispatcher does until the next deadline.
+/// Action of a dispatcher until the next deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
-    /// Nothing: it has passed.
+pub enum SpinAction {
+    /// None: the deadline has passed.
     Over,
     /// Looks at the clock again, after the sockets had their turn.
     Poll,
@@ -15,13 +15,13 @@ pub enum Wait {
     Sleep(u64),
 }
 
-/// For how long a timer polls, and for which deadline it is about to.
+/// Spinning before deadlines: for how long a timer polls, and for which deadline.
 #[derive(Debug, Clone, Copy)]
 pub struct Spin {
     longest_ns: u64,
     /// The deadline that was waited for last.
     deadline_ns: u64,
-    /// From when on it is polled for.
+    /// Time from which on it polls.
     from_ns: u64,
 }
 
@@ -31,21 +31,21 @@ impl Spin {
         Self { longest_ns, deadline_ns: 0, from_ns: 0 }
     }
 
-    /// What to do at `now_ns` until `deadline_ns`.
+    /// Action at `now_ns` until `deadline_ns`.
     #[inline]
-    pub fn wait(&mut self, deadline_ns: u64, now_ns: u64) -> Wait {
+    pub fn wait(&mut self, deadline_ns: u64, now_ns: u64) -> SpinAction {
         if deadline_ns <= now_ns {
-            return Wait::Over;
+            return SpinAction::Over;
         }
         if self.longest_ns == 0 {
-            return Wait::Sleep(deadline_ns);
+            return SpinAction::Sleep(deadline_ns);
         }
         if self.deadline_ns != deadline_ns {
             let half_ns = (deadline_ns - now_ns) / 2;
             self.deadline_ns = deadline_ns;
             self.from_ns = deadline_ns - self.longest_ns.min(half_ns);
         }
-        if self.from_ns <= now_ns { Wait::Poll } else { Wait::Sleep(self.from_ns) }
+        if self.from_ns <= now_ns { SpinAction::Poll } else { SpinAction::Sleep(self.from_ns) }
     }
 
     /// Whether to look for responses again rather than sleep until one comes: for as long as before deadlines, after
@@ -78,26 +78,26 @@ mod tests {
     #[test]
     fn without_spin_it_sleeps_up_to_the_deadline() {
         let mut spin = Spin::new(0);
-        assert_eq!(spin.wait(100, 0), Wait::Sleep(100));
-        assert_eq!(spin.wait(100, 99), Wait::Sleep(100));
-        assert_eq!(spin.wait(100, 100), Wait::Over);
+        assert_eq!(spin.wait(100, 0), SpinAction::Sleep(100));
+        assert_eq!(spin.wait(100, 99), SpinAction::Sleep(100));
+        assert_eq!(spin.wait(100, 100), SpinAction::Over);
     }
 
     #[test]
     fn it_sleeps_first_and_polls_at_the_end() {
         let mut spin = Spin::new(50);
-        assert_eq!(spin.wait(1_000, 0), Wait::Sleep(950));
-        assert_eq!(spin.wait(1_000, 949), Wait::Sleep(950), "woken for something else");
-        assert_eq!(spin.wait(1_000, 950), Wait::Poll);
-        assert_eq!(spin.wait(1_000, 999), Wait::Poll);
-        assert_eq!(spin.wait(1_000, 1_000), Wait::Over);
+        assert_eq!(spin.wait(1_000, 0), SpinAction::Sleep(950));
+        assert_eq!(spin.wait(1_000, 949), SpinAction::Sleep(950), "woken for something else");
+        assert_eq!(spin.wait(1_000, 950), SpinAction::Poll);
+        assert_eq!(spin.wait(1_000, 999), SpinAction::Poll);
+        assert_eq!(spin.wait(1_000, 1_000), SpinAction::Over);
     }
 
     #[test]
     fn half_of_a_short_wait_is_slept_through() {
         let mut spin = Spin::new(50);
-        assert_eq!(spin.wait(40, 0), Wait::Sleep(20));
-        assert_eq!(spin.wait(40, 20), Wait::Poll);
+        assert_eq!(spin.wait(40, 0), SpinAction::Sleep(20));
+        assert_eq!(spin.wait(40, 20), SpinAction::Poll);
     }
 
     proptest! {
@@ -111,12 +111,12 @@ mod tests {
                 deadline_ns += gap_ns;
                 loop {
                     match spin.wait(deadline_ns, now_ns) {
-                        Wait::Over => break,
-                        Wait::Poll => {
+                        SpinAction::Over => break,
+                        SpinAction::Poll => {
                             polled_ns += 1;
                             now_ns += 1;
                         }
-                        Wait::Sleep(until_ns) => {
+                        SpinAction::Sleep(until_ns) => {
                             prop_assert!(now_ns < until_ns && until_ns <= deadline_ns);
                             now_ns = until_ns;
                         }

@@ -1,7 +1,7 @@
-//! An authority of a run's own, and the certificates that it signs.
+//! A certificate authority of one run, and the certificates that it issues.
 //!
-//! Nothing else is signed by it, and whoever trusts it alone is trusted by nobody by accident. Keys are made here; where they are
-//! kept, and for how long, is for the caller.
+//! Nothing else is signed by it, and whoever trusts it alone is trusted by nobody by accident. Keys are made here; the caller decides where
+//! they are kept, and for how long.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use rcgen::{
 };
 use thiserror::Error;
 
-/// How keys are made.
+/// Algorithm and size of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KeyKind {
     /// ECDSA on the curve P-256: some thirty times as many signatures a second as with RSA.
@@ -37,7 +37,6 @@ impl KeyKind {
         }
     }
 
-    /// The kind of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -59,7 +58,7 @@ pub struct AuthorityError {
     pub cause: rcgen::Error,
 }
 
-/// When a certificate is valid, in seconds of Unix time.
+/// Validity of a certificate, in seconds of Unix time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
     pub from_unix_s: u64,
@@ -92,41 +91,41 @@ impl std::fmt::Debug for Identity {
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    /// Its certificate, as PEM: what is to be trusted.
+    /// Certificate (PEM) that clients are to trust.
     pub certificate: String,
     kind: KeyKind,
 }
 
 impl Authority {
-    /// A new one, whose keys and those of its certificates are of this kind.
+    /// Makes an authority, whose keys and those of its certificates are of this kind.
     pub fn new(kind: KeyKind, validity: Validity) -> Result<Self, AuthorityError> {
         Self::named("Assay, authority of one run", kind, validity)
     }
 
-    /// The same under another name, to which a part of its key's digest is added.
+    /// Makes an authority under another name, to which a part of its key's digest is added.
     pub fn named(subject: &str, kind: KeyKind, validity: Validity) -> Result<Self, AuthorityError> {
         let cannot = |cause| AuthorityError { subject: subject.into(), cause };
         let key = kind.make().map_err(cannot)?;
-        let params = of_authority(subject, validity, &key);
+        let params = authority_params(subject, validity, &key);
         let certificate = params.self_signed(&key).map_err(cannot)?.pem();
         Ok(Self { issuer: Issuer::new(params, key), certificate, kind })
     }
 
-    /// One that [`Authority::named`] has made under this name, and whose certificate and key were kept. Its certificates have keys of the
-    /// default kind.
-    pub(crate) fn kept(subject: &str, certificate: &str, key: &str) -> Result<Self, rcgen::Error> {
+    /// Restores an authority that [`Authority::named`] has made under this name from its certificate and key. Its certificates have keys of
+    /// the default kind.
+    pub(crate) fn from_pem(subject: &str, certificate: &str, key: &str) -> Result<Self, rcgen::Error> {
         let key = KeyPair::from_pem(key)?;
-        let params = of_authority(subject, Validity { from_unix_s: 0, until_unix_s: 0 }, &key);
+        let params = authority_params(subject, Validity { from_unix_s: 0, until_unix_s: 0 }, &key);
         let issuer = Issuer::new(params, key);
         Ok(Self { issuer, certificate: certificate.to_owned(), kind: KeyKind::default() })
     }
 
-    /// What its name ends with: a part of its key's digest, in hexadecimal.
+    /// The part of the key's digest with which the name ends, in hexadecimal.
     pub fn id(&self) -> String {
         id(&CertificateParams::default(), self.issuer.key())
     }
 
-    /// Its private key, as PEM (PKCS #8).
+    /// Private key, as PEM (PKCS #8).
     pub fn key(&self) -> String {
         self.issuer.key().serialize_pem()
     }
@@ -155,7 +154,7 @@ fn id(params: &CertificateParams, key: &KeyPair) -> String {
     params.key_identifier(key).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn of_authority(subject: &str, validity: Validity, key: &KeyPair) -> CertificateParams {
+fn authority_params(subject: &str, validity: Validity, key: &KeyPair) -> CertificateParams {
     let mut params = params(subject, validity);
     // Each has a name of its own, so that a certificate of another run is one of an unknown authority.
     let name = format!("{subject} ({})", id(&params, key));

@@ -1,4 +1,4 @@
-//! The side that connects: whom it trusts, what it offers, and the sessions that it can resume.
+//! The client's side: trust, offer, and the sessions that it can resume.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,25 +13,25 @@ use rustls::{ClientConfig, NamedGroup};
 
 use crate::tls::HTTP_1_1;
 use crate::tls::error::TlsError;
-pub use crate::tls::offer::SettingsError;
+pub use crate::tls::offer::TlsSettingsError;
 use crate::tls::offer::{provider, versions};
 use crate::tls::session::Session;
 use crate::tls::trust;
 pub use crate::tls::trust::Trust;
 
-/// Most tickets that are kept for one server: a server sends two as a rule, and each can be used once.
-const MOST_TICKETS: usize = 4;
+/// Tickets that are kept for one server: a server sends two as a rule, and each can be used once.
+const MAX_TICKETS: usize = 4;
 
 /// A name that a certificate is verified for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Name(ServerName<'static>);
+pub struct TlsServerName(ServerName<'static>);
 
-impl Name {
+impl TlsServerName {
     /// The host of an authority (`host` or `host:port`): a DNS name, which is also sent to the server (SNI, RFC 6066), or an IP
     /// address, which is not.
-    pub fn of_authority(authority: &str) -> Result<Self, SettingsError> {
+    pub fn from_authority(authority: &str) -> Result<Self, TlsSettingsError> {
         let host = host_of(authority);
-        let name = ServerName::try_from(host).map_err(|_| SettingsError::Name(host.to_owned()))?;
+        let name = ServerName::try_from(host).map_err(|_| TlsSettingsError::Name(host.to_owned()))?;
         Ok(Self(name.to_owned()))
     }
 }
@@ -46,39 +46,39 @@ pub fn host_of(authority: &str) -> &str {
 
 /// A client, with the sessions that it can resume. Its clones share them.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct TlsClient {
     resuming: Arc<ClientConfig>,
-    /// Does not, but keeps the sessions that it gets.
+    /// Configuration that does not resume sessions, but stores those that it gets.
     fresh: Arc<ClientConfig>,
 }
 
-impl Client {
-    /// A client that remembers no session yet.
-    pub fn new(trust: Trust<'_>, offer: &Offer) -> Result<Self, SettingsError> {
+impl TlsClient {
+    /// A client without sessions.
+    pub fn new(trust: Trust<'_>, offer: &Offer) -> Result<Self, TlsSettingsError> {
         let provider = provider(offer)?;
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions(offer)?)
-            .map_err(|e| SettingsError::Unusable(e.to_string()))?;
+            .map_err(|e| TlsSettingsError::Unusable(e.to_string()))?;
         let verifier = trust::verifier(trust, provider)?;
         let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
         config.alpn_protocols = vec![HTTP_1_1.to_vec()];
-        Ok(Self::remembering(&config))
+        Ok(Self::from_config(&config))
     }
 
-    /// The same client with a memory of its own, in which nothing is.
-    pub fn forgetful(&self) -> Self {
-        Self::remembering(&self.fresh)
+    /// The same client with an empty session store of its own.
+    pub fn with_own_sessions(&self) -> Self {
+        Self::from_config(&self.fresh)
     }
 
-    /// The same client with a memory of its own, offering this application protocol alone.
-    pub fn speaking(&self, protocol: &[u8]) -> Self {
+    /// The same client with an empty session store of its own, offering this application protocol alone.
+    pub fn with_protocol(&self, protocol: &[u8]) -> Self {
         let mut config = ClientConfig::clone(&self.fresh);
         config.alpn_protocols = vec![protocol.to_vec()];
-        Self::remembering(&config)
+        Self::from_config(&config)
     }
 
-    fn remembering(config: &ClientConfig) -> Self {
-        let sessions = Arc::new(Sessions::default());
+    fn from_config(config: &ClientConfig) -> Self {
+        let sessions = Arc::new(SessionStore::default());
         let with = |resumption| {
             let mut config = config.clone();
             config.resumption = resumption;
@@ -91,7 +91,7 @@ impl Client {
     }
 
     /// Begins a session with a server of this name. If it `resumes`, it offers to resume an earlier one, where there is one.
-    pub fn connect(&self, name: &Name, resumes: bool) -> Result<Session, TlsError> {
+    pub fn connect(&self, name: &TlsServerName, resumes: bool) -> Result<Session, TlsError> {
         let config = if resumes { &self.resuming } else { &self.fresh };
         Ok(Session::client(UnbufferedClientConnection::new(Arc::clone(config), name.0.clone())?))
     }
@@ -99,33 +99,33 @@ impl Client {
 
 /// Sessions that can be resumed, with each server. One robot has few servers, so a list is enough.
 #[derive(Debug, Default)]
-struct Sessions(Mutex<Vec<Server>>);
+struct SessionStore(Mutex<Vec<ResumableServer>>);
 
 #[derive(Debug)]
-struct Server {
+struct ResumableServer {
     name: ServerName<'static>,
     group: Option<NamedGroup>,
     tls12: Option<Tls12ClientSessionValue>,
     tickets: VecDeque<Tls13ClientSessionValue>,
 }
 
-impl Sessions {
-    fn with<T>(&self, name: &ServerName<'_>, what: impl FnOnce(&mut Server) -> T) -> Option<T> {
+impl SessionStore {
+    fn with<T>(&self, name: &ServerName<'_>, what: impl FnOnce(&mut ResumableServer) -> T) -> Option<T> {
         let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         servers.iter_mut().find(|server| server.name == *name).map(what)
     }
 
-    fn with_new(&self, name: ServerName<'static>, what: impl FnOnce(&mut Server)) {
+    fn with_new(&self, name: ServerName<'static>, what: impl FnOnce(&mut ResumableServer)) {
         let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = servers.iter().position(|server| server.name == name).unwrap_or_else(|| {
-            servers.push(Server { name, group: None, tls12: None, tickets: VecDeque::new() });
+            servers.push(ResumableServer { name, group: None, tls12: None, tickets: VecDeque::new() });
             servers.len() - 1
         });
         what(&mut servers[at]);
     }
 }
 
-impl ClientSessionStore for Sessions {
+impl ClientSessionStore for SessionStore {
     fn set_kx_hint(&self, name: ServerName<'static>, group: NamedGroup) {
         self.with_new(name, |server| server.group = Some(group));
     }
@@ -148,7 +148,7 @@ impl ClientSessionStore for Sessions {
 
     fn insert_tls13_ticket(&self, name: ServerName<'static>, ticket: Tls13ClientSessionValue) {
         self.with_new(name, |server| {
-            if server.tickets.len() == MOST_TICKETS {
+            if server.tickets.len() == MAX_TICKETS {
                 server.tickets.pop_front();
             }
             server.tickets.push_back(ticket);
@@ -160,9 +160,9 @@ impl ClientSessionStore for Sessions {
     }
 }
 
-/// Keeps sessions and gives none.
+/// A store that takes sessions and returns none.
 #[derive(Debug)]
-struct StoresOnly(Arc<Sessions>);
+struct StoresOnly(Arc<SessionStore>);
 
 impl ClientSessionStore for StoresOnly {
     fn set_kx_hint(&self, name: ServerName<'static>, group: NamedGroup) {
@@ -207,20 +207,20 @@ mod tests {
             ("[::1]:80", "::1"),
         ] {
             assert_eq!(host_of(authority), host);
-            assert!(Name::of_authority(authority).is_ok(), "{authority}");
+            assert!(TlsServerName::from_authority(authority).is_ok(), "{authority}");
         }
-        assert_eq!(Name::of_authority("a b:80"), Err(SettingsError::Name("a b".into())));
+        assert_eq!(TlsServerName::from_authority("a b:80"), Err(TlsSettingsError::Name("a b".into())));
     }
 
     #[test]
     fn a_file_without_certificates_is_no_file_of_authorities() {
-        let error = Client::new(Trust::Authorities(b"nothing"), &Offer::default()).unwrap_err();
+        let error = TlsClient::new(Trust::Authorities(b"nothing"), &Offer::default()).unwrap_err();
         assert!(error.to_string().contains("no certificate in it"), "{error}");
         let cut_off = b"-----BEGIN CERTIFICATE-----\nMIIB\n";
-        let error = Client::new(Trust::Authorities(cut_off), &Offer::default()).unwrap_err();
+        let error = TlsClient::new(Trust::Authorities(cut_off), &Offer::default()).unwrap_err();
         assert!(error.to_string().ends_with("a section has no END line; the file may be cut off"), "{error}");
         let damaged = b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
-        let error = Client::new(Trust::Authorities(damaged), &Offer::default()).unwrap_err();
+        let error = TlsClient::new(Trust::Authorities(damaged), &Offer::default()).unwrap_err();
         assert!(
             error.to_string().contains("number 1 in the file of authorities is no certificate"),
             "{error}"

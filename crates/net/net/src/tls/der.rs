@@ -1,4 +1,4 @@
-//! When a certificate is valid: the one thing that is read of a certificate here and not by the library underneath.
+//! The validity of a certificate: the one thing that is read of a certificate here and not by the library underneath.
 //!
 //! Elements of DER (X.690) are a tag, a length and contents. Those before the validity are passed over.
 
@@ -9,7 +9,7 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// The validity of a certificate (RFC 5280, 4.1); none: it is none.
+/// The validity of a certificate (RFC 5280, 4.1); none: this is no certificate.
 pub fn validity(certificate: &[u8]) -> Option<Validity> {
     let (fields, _) = sequence(certificate)?;
     let (mut fields, _) = sequence(fields)?;

@@ -1,31 +1,30 @@
-//! What goes wrong with TLS, in kinds that call for different remedies.
+//! Errors of TLS, in kinds that call for different remedies.
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 use thiserror::Error as ThisError;
 
-/// What the library says where no certificate was chosen for the name that a client sent; it has no kind of its own for that.
+/// The library's message where no certificate was chosen for the name that a client sent; it has no kind of its own for that.
 const NO_CERTIFICATE: &str = "no server certificate chain resolved";
 
-/// What the library calls the certificate of an authority that a server shows as its own; it exports no kind for that.
+/// The library's name for the certificate of an authority that a server presents as its own; it exports no kind for that.
 const AUTHORITY_AS_SERVER: &str = "CaUsedAsEndEntity";
 
-/// Why a session cannot begin, or cannot go on.
+/// Failure of a session.
 #[derive(Debug, Clone, PartialEq, Eq, ThisError)]
 #[error("{detail}")]
 pub struct TlsError {
     pub kind: TlsErrorKind,
-    /// What was seen, for a person.
+    /// Description for people.
     pub detail: String,
 }
 
-/// The kinds of what goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TlsErrorKind {
-    /// The certificate of the other side is expired, or not valid yet.
+    /// The certificate is expired, or not valid yet.
     CertificateExpired,
-    /// It is for another name.
+    /// The certificate is for another name.
     CertificateName,
-    /// No trusted authority has signed it, or something else is wrong with it.
+    /// No trusted authority has signed the certificate, or something else is wrong with it.
     CertificateUntrusted,
     /// The other side did not accept the certificate that it was shown.
     CertificateRefused,
@@ -42,7 +41,7 @@ pub enum TlsErrorKind {
 }
 
 impl TlsErrorKind {
-    /// What to do about it.
+    /// Advice to the user.
     pub fn advice(self) -> &'static str {
         match self {
             TlsErrorKind::CertificateExpired => "renew the certificate, or set the clock of this machine",
@@ -79,7 +78,7 @@ impl TlsError {
     }
 
     /// The session has failed before.
-    pub(crate) fn over() -> Self {
+    pub(crate) fn already_failed() -> Self {
         Self::new(TlsErrorKind::Failed, "the TLS session has failed before")
     }
 
@@ -120,7 +119,6 @@ fn kind_of(error: &Error) -> TlsErrorKind {
     }
 }
 
-/// What the other side says was wrong.
 fn kind_of_alert(alert: AlertDescription) -> TlsErrorKind {
     match alert {
         AlertDescription::ProtocolVersion
@@ -154,7 +152,7 @@ fn plain(name: &str) -> &str {
     inner.trim_matches('"')
 }
 
-/// A certificate for these names, where it should have been for that one.
+/// Text for a certificate with these names, where another was expected.
 fn other_names(expected: &str, presented: &[String]) -> String {
     let names: Vec<&str> = presented.iter().map(|name| plain(name)).collect();
     if names.contains(&expected) {
@@ -168,8 +166,8 @@ fn other_names(expected: &str, presented: &[String]) -> String {
     format!("the certificate is not valid for {expected}; it is for {names}")
 }
 
-/// A time in the largest unit of which there are two at least.
-pub(crate) fn span(seconds: u64) -> String {
+/// Formats a time in the largest unit of which there are two at least.
+pub(crate) fn format_span(seconds: u64) -> String {
     let units = [("days", 86_400), ("hours", 3600), ("minutes", 60)];
     let (unit, length) = units.into_iter().find(|(_, length)| seconds >= 2 * length).unwrap_or(("s", 1));
     format!("{} {unit}", seconds / length)
@@ -179,11 +177,11 @@ fn detail_of_certificate(wrong: &CertificateError) -> String {
     match wrong {
         CertificateError::ExpiredContext { time, not_after } => format!(
             "the certificate expired {} ago",
-            span(time.as_secs().saturating_sub(not_after.as_secs()))
+            format_span(time.as_secs().saturating_sub(not_after.as_secs()))
         ),
         CertificateError::NotValidYetContext { time, not_before } => format!(
             "the certificate is not valid yet, for another {}",
-            span(not_before.as_secs().saturating_sub(time.as_secs()))
+            format_span(not_before.as_secs().saturating_sub(time.as_secs()))
         ),
         CertificateError::NotValidForNameContext { expected, presented } => {
             other_names(&expected.to_str(), presented)

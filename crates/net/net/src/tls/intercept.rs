@@ -1,4 +1,4 @@
-//! A server for whatever name a tunnel leads to, with certificates that an authority signs at that moment.
+//! Interception: a server for whatever name a tunnel leads to, with certificates that an authority issues at that moment.
 //!
 //! The authority is one that a user has made and keeps; nothing here trusts it. A client gets a certificate for the host of its tunnel and
 //! for no other: if it names another server (SNI), or none where the host has a name, the handshake ends.
@@ -21,44 +21,42 @@ use thiserror::Error;
 use crate::tls::authority::{Authority, AuthorityError, Validity};
 use crate::tls::client::host_of;
 use crate::tls::der;
-use crate::tls::error::{TlsError, span};
-use crate::tls::offer::{SettingsError, provider, versions};
-use crate::tls::server::{Pair, certified};
+use crate::tls::error::{TlsError, format_span};
+use crate::tls::offer::{TlsSettingsError, provider, versions};
+use crate::tls::server::{IdentityPem, certified_key};
 use crate::tls::session::Session;
 use crate::tls::trust::{Trust, verifier};
 use crate::tls::{HTTP_1_0, HTTP_1_1, HTTP_2};
 
-/// What authorities for this are called.
-pub const NAME: &str = "Assay, opened tunnels";
+/// Name of the authorities for interception.
+pub const AUTHORITY_NAME: &str = "Assay, opened tunnels";
 
-/// Most hosts whose certificates are kept; those made first go first.
-const MOST_HOSTS: usize = 1024;
-/// For how long a certificate is valid after it was made; and how long it is used, so that clients never get one that is about to expire.
+/// Hosts whose certificates are kept; the oldest go first.
+const MAX_HOSTS: usize = 1024;
+/// Validity of a certificate, and the time for which it is used, so that clients never get one that is about to expire.
 const VALID_S: u64 = 30 * 86_400;
 const USED_S: u64 = 86_400;
-/// A client whose clock is behind accepts a certificate all the same.
+/// Start of the validity before the time of issue: a client whose clock is behind accepts the certificate all the same.
 const BEFORE_S: u64 = 86_400;
 
-/// Why tunnels cannot be opened with an authority.
+/// Reason why an authority cannot be used for interception.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InterceptError {
-    /// Its certificate or its key.
+    /// The certificate or the key cannot be used.
     #[error(transparent)]
-    Settings(#[from] SettingsError),
-    /// A certificate that was made in another way.
+    Settings(#[from] TlsSettingsError),
+    /// The certificate was made in another way.
     #[error("the certificate is not that of an authority which `assay spe authority` has made")]
     NotAnAuthority,
-    /// It is not valid any more.
-    #[error("the authority expired {} ago", span(*.0))]
+    #[error("the authority expired {} ago", format_span(*.0))]
     Expired(u64),
-    /// It is not valid yet.
-    #[error("the authority is not valid yet, for another {}; check the clock of this machine", span(*.0))]
+    #[error("the authority is not valid yet, for another {}; check the clock of this machine", format_span(*.0))]
     TooEarly(u64),
 }
 
-/// Why a tunnel cannot be opened.
+/// Failure to intercept a tunnel.
 #[derive(Debug, Error)]
-pub enum OpenError {
+pub enum TunnelError {
     /// No certificate can be made for its host.
     #[error("`{0}` is neither a host name nor an IP address, so no certificate can be made for it")]
     Host(String),
@@ -78,9 +76,9 @@ pub struct Interceptor {
     authority: Authority,
     valid: Validity,
     provider: Arc<CryptoProvider>,
-    /// The settings of all servers but for their certificates. Tickets are of one key; a session is resumed under its own name only.
+    /// Settings of all servers but for their certificates. Tickets are of one key; a session is resumed under its own name only.
     settings: ServerConfig,
-    known: RefCell<Known>,
+    known: RefCell<IssuedHosts>,
 }
 
 impl std::fmt::Debug for Interceptor {
@@ -89,37 +87,38 @@ impl std::fmt::Debug for Interceptor {
     }
 }
 
-/// The servers that there are.
+/// Servers by host, up to a bound.
 #[derive(Default)]
-struct Known {
-    by_host: HashMap<String, Made>,
-    /// In the order in which they were made.
+struct IssuedHosts {
+    by_host: HashMap<String, IssuedHost>,
+    /// Hosts in the order in which their certificates were issued.
     order: VecDeque<String>,
 }
 
-struct Made {
+struct IssuedHost {
     settings: Arc<ServerConfig>,
     at_unix_s: u64,
 }
 
 impl Interceptor {
-    /// With the certificate of an authority called [`NAME`] and its key, as PEM. They must belong together, and be valid at `now_unix_s`.
+    /// An interceptor with the certificate of an authority called [`AUTHORITY_NAME`] and its key, as PEM. They must belong together, and be
+    /// valid at `now_unix_s`.
     pub fn new(certificate: &[u8], key: &[u8], now_unix_s: u64) -> Result<Self, InterceptError> {
         let offer = Offer::default();
         let provider = provider(&offer)?;
-        let own = certified(&Pair { certificates: certificate, key }, "authority", &provider)?;
+        let own = certified_key(&IdentityPem { certificates: certificate, key }, "authority", &provider)?;
         let der = own.cert.first().ok_or(InterceptError::NotAnAuthority)?;
         let valid = der::validity(der).ok_or(InterceptError::NotAnAuthority)?;
-        check(valid, now_unix_s)?;
+        check_validity(valid, now_unix_s)?;
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        let unusable = |cause: String| InterceptError::Settings(SettingsError::Unusable(cause));
-        let authority =
-            Authority::kept(NAME, &text(certificate), &text(key)).map_err(|e| unusable(e.to_string()))?;
+        let unusable = |cause: String| InterceptError::Settings(TlsSettingsError::Unusable(cause));
+        let authority = Authority::from_pem(AUTHORITY_NAME, &text(certificate), &text(key))
+            .map_err(|e| unusable(e.to_string()))?;
         if !has_signed(&authority, valid, now_unix_s, &provider) {
             return Err(InterceptError::NotAnAuthority);
         }
         let of_library = |e: RustlsError| unusable(e.to_string());
-        let nobody = Arc::new(ForHost { name: None, key: own });
+        let nobody = Arc::new(HostCertificate { name: None, key: own });
         let mut settings = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions(&offer)?)
             .map_err(of_library)?
@@ -131,13 +130,13 @@ impl Interceptor {
     }
 
     /// Begins a session with the client of a tunnel to this authority (`host` or `host:port`).
-    pub fn accept(&self, authority: &str, now_unix_s: u64) -> Result<Session, OpenError> {
+    pub fn accept(&self, authority: &str, now_unix_s: u64) -> Result<Session, TunnelError> {
         let settings = self.settings_for(authority, now_unix_s)?;
         let connection = UnbufferedServerConnection::new(settings).map_err(TlsError::from)?;
         Ok(Session::server(connection))
     }
 
-    fn settings_for(&self, authority: &str, now_unix_s: u64) -> Result<Arc<ServerConfig>, OpenError> {
+    fn settings_for(&self, authority: &str, now_unix_s: u64) -> Result<Arc<ServerConfig>, TunnelError> {
         // A name is sent (SNI) and verified without the dot at its end.
         let host = host_of(authority).trim_end_matches('.').to_ascii_lowercase();
         let mut known = self.known.borrow_mut();
@@ -147,14 +146,14 @@ impl Interceptor {
             return Ok(Arc::clone(&made.settings));
         }
         let settings = self.make(&host, now_unix_s)?;
-        known.add(host, Made { settings: Arc::clone(&settings), at_unix_s: now_unix_s });
+        known.add(host, IssuedHost { settings: Arc::clone(&settings), at_unix_s: now_unix_s });
         Ok(settings)
     }
 
-    fn make(&self, host: &str, now_unix_s: u64) -> Result<Arc<ServerConfig>, OpenError> {
-        check(self.valid, now_unix_s)?;
+    fn make(&self, host: &str, now_unix_s: u64) -> Result<Arc<ServerConfig>, TunnelError> {
+        check_validity(self.valid, now_unix_s)?;
         if ServerName::try_from(host).is_err() {
-            return Err(OpenError::Host(host.to_owned()));
+            return Err(TunnelError::Host(host.to_owned()));
         }
         let validity = Validity {
             from_unix_s: now_unix_s.saturating_sub(BEFORE_S).max(self.valid.from_unix_s),
@@ -163,22 +162,22 @@ impl Interceptor {
         let identity = self.authority.issue(&[host.to_owned()], validity)?;
         // With the authority's own, so that a client can be told to accept what this authority has signed without installing it.
         let chain = [identity.certificate, self.authority.certificate.clone()].concat();
-        let pair = Pair { certificates: chain.as_bytes(), key: identity.key.as_bytes() };
-        let key = certified(&pair, "host", &self.provider).map_err(InterceptError::from)?;
+        let pair = IdentityPem { certificates: chain.as_bytes(), key: identity.key.as_bytes() };
+        let key = certified_key(&pair, "host", &self.provider).map_err(InterceptError::from)?;
         let name = host.parse::<IpAddr>().is_err().then(|| host.to_owned());
         let mut settings = self.settings.clone();
-        settings.cert_resolver = Arc::new(ForHost { name, key });
+        settings.cert_resolver = Arc::new(HostCertificate { name, key });
         Ok(Arc::new(settings))
     }
 }
 
-impl Known {
-    fn add(&mut self, host: String, made: Made) {
+impl IssuedHosts {
+    fn add(&mut self, host: String, made: IssuedHost) {
         if self.by_host.insert(host.clone(), made).is_some() {
             self.order.retain(|other| *other != host);
         }
         self.order.push_back(host);
-        while self.order.len() > MOST_HOSTS
+        while self.order.len() > MAX_HOSTS
             && let Some(oldest) = self.order.pop_front()
         {
             self.by_host.remove(&oldest);
@@ -186,7 +185,7 @@ impl Known {
     }
 }
 
-/// True where clients that trust the certificate of an authority accept what it signs.
+/// Whether clients that trust the certificate of an authority accept the certificates that it issues.
 fn has_signed(
     authority: &Authority,
     valid: Validity,
@@ -195,10 +194,10 @@ fn has_signed(
 ) -> bool {
     let host = "host.test";
     let Ok(identity) = authority.issue(&[host.to_owned()], valid) else { return false };
-    let pair = Pair { certificates: identity.certificate.as_bytes(), key: identity.key.as_bytes() };
+    let pair = IdentityPem { certificates: identity.certificate.as_bytes(), key: identity.key.as_bytes() };
     let trust = Trust::Authorities(authority.certificate.as_bytes());
     let (Ok(key), Ok(verifier), Ok(name)) = (
-        certified(&pair, "host", provider),
+        certified_key(&pair, "host", provider),
         verifier(trust, Arc::clone(provider)),
         ServerName::try_from(host),
     ) else {
@@ -209,7 +208,7 @@ fn has_signed(
     key.cert.first().is_some_and(accepts)
 }
 
-fn check(valid: Validity, now_unix_s: u64) -> Result<(), InterceptError> {
+fn check_validity(valid: Validity, now_unix_s: u64) -> Result<(), InterceptError> {
     if now_unix_s > valid.until_unix_s {
         return Err(InterceptError::Expired(now_unix_s - valid.until_unix_s));
     }
@@ -221,13 +220,13 @@ fn check(valid: Validity, now_unix_s: u64) -> Result<(), InterceptError> {
 
 /// The certificate of one host, for clients that name that one.
 #[derive(Debug)]
-struct ForHost {
+struct HostCertificate {
     /// None: an IP address, which clients do not name (RFC 6066, 3).
     name: Option<String>,
     key: Arc<CertifiedKey>,
 }
 
-impl ResolvesServerCert for ForHost {
+impl ResolvesServerCert for HostCertificate {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let is_it = match (&self.name, hello.server_name()) {
             (Some(name), Some(named)) => name.eq_ignore_ascii_case(named),
@@ -246,7 +245,7 @@ mod tests {
     const NOW_UNIX_S: u64 = 1_800_000_000;
 
     fn kept() -> Authority {
-        Authority::named(NAME, KeyKind::P256, Validity::around(NOW_UNIX_S)).expect("can be made")
+        Authority::named(AUTHORITY_NAME, KeyKind::P256, Validity::around(NOW_UNIX_S)).expect("can be made")
     }
 
     fn interceptor() -> Interceptor {
@@ -262,7 +261,7 @@ mod tests {
             Interceptor::new(certificate.as_bytes(), key.as_bytes(), now_unix_s).expect_err("is refused")
         };
         let (certificate, key) = (&kept.certificate, kept.key());
-        assert_eq!(refused(certificate, &other.key(), NOW_UNIX_S), SettingsError::KeyMismatch.into());
+        assert_eq!(refused(certificate, &other.key(), NOW_UNIX_S), TlsSettingsError::KeyMismatch.into());
         let late = refused(certificate, &key, NOW_UNIX_S + 366 * 86_400);
         assert_eq!(late, InterceptError::Expired(86_400));
         let early = refused(certificate, &key, NOW_UNIX_S - 2 * 86_400);
@@ -289,13 +288,13 @@ mod tests {
 
     #[test]
     fn no_more_hosts_are_known_than_may_be() {
-        let made = || Made { settings: Arc::new(interceptor().settings), at_unix_s: 0 };
+        let made = || IssuedHost { settings: Arc::new(interceptor().settings), at_unix_s: 0 };
         let settings = made().settings;
-        let mut known = Known::default();
-        for number in 0..=MOST_HOSTS {
-            known.add(number.to_string(), Made { settings: Arc::clone(&settings), at_unix_s: 0 });
+        let mut known = IssuedHosts::default();
+        for number in 0..=MAX_HOSTS {
+            known.add(number.to_string(), IssuedHost { settings: Arc::clone(&settings), at_unix_s: 0 });
         }
-        assert_eq!((known.by_host.len(), known.order.len()), (MOST_HOSTS, MOST_HOSTS));
+        assert_eq!((known.by_host.len(), known.order.len()), (MAX_HOSTS, MAX_HOSTS));
         assert!(!known.by_host.contains_key("0") && known.by_host.contains_key("1"));
     }
 
@@ -303,12 +302,12 @@ mod tests {
     fn a_host_that_no_certificate_can_be_for_is_refused_and_so_are_all_once_the_authority_has_expired() {
         let interceptor = interceptor();
         for host in ["a%20b:443", "a..b:443", "a!b"] {
-            assert!(matches!(interceptor.accept(host, NOW_UNIX_S), Err(OpenError::Host(_))), "{host}");
+            assert!(matches!(interceptor.accept(host, NOW_UNIX_S), Err(TunnelError::Host(_))), "{host}");
         }
         for host in ["[::1]:443", "10.0.0.1:8443", "a_b.example"] {
             assert!(interceptor.accept(host, NOW_UNIX_S).is_ok(), "{host}");
         }
         let late = interceptor.accept("www.example:443", NOW_UNIX_S + 400 * 86_400);
-        assert!(matches!(late, Err(OpenError::Authority(InterceptError::Expired(_)))), "{late:?}");
+        assert!(matches!(late, Err(TunnelError::Authority(InterceptError::Expired(_)))), "{late:?}");
     }
 }

@@ -1,7 +1,7 @@
-//! One end of a TLS connection: records are taken apart and put together, and nothing is kept but the start of a record.
+//! One end of a TLS connection: records are decrypted and made, and only a partial record is kept.
 //!
-//! Bytes from the other side go into [`Session::receive`], which hands out what they carry; [`Session::seal`] makes records of what is
-//! to be sent. Both append to a buffer of the caller's what has to go to the other side: handshakes, tickets and alerts, too.
+//! Bytes from the other side go into [`Session::receive`], which hands out their plain text; [`Session::seal`] makes records of what is to
+//! be sent. Both append to a buffer of the caller's what has to go to the other side: handshakes, tickets and alerts, too.
 
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
@@ -13,29 +13,29 @@ use rustls::{CommonState, Error, HandshakeKind, ProtocolVersion};
 use crate::tls::error::{TlsError, TlsErrorKind};
 use crate::tls::offer::cipher_name;
 
-/// Types of records (RFC 8446, 5.1): what a byte stream begins with that is TLS.
+/// Types of records (RFC 8446, 5.1), with which TLS begins.
 const RECORD_TYPES: std::ops::RangeInclusive<u8> = 20..=24;
-/// Most bytes of plain text in one record.
+/// Upper bound on the plain text in one record, in bytes.
 const RECORD_BYTES: usize = 16 * 1024;
-/// Bytes that a record is longer than its plain text, at most.
+/// Upper bound on the bytes by which a record is longer than its plain text.
 const RECORD_OVERHEAD: usize = 5 + 256;
 
-/// Most bytes that a session keeps between two calls of [`Session::receive`], once the handshake is over: less than one record.
-pub const MOST_KEPT_BYTES: usize = 5 + RECORD_BYTES + 2048;
+/// Upper bound on the bytes that a session keeps between two calls of [`Session::receive`], once the handshake is over: less than one
+/// record.
+pub const MAX_KEPT_BYTES: usize = 5 + RECORD_BYTES + 2048;
 
-/// Most bytes of the records that carry so many bytes of plain text.
+/// Upper bound on the bytes of the records that carry so much plain text.
 pub fn sealed_bytes(plain: usize) -> usize {
     plain + plain.div_ceil(RECORD_BYTES) * RECORD_OVERHEAD
 }
 
-/// What both sides agreed upon.
+/// Parameters that both sides have agreed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Agreed {
-    /// `1.2` or `1.3`.
+pub struct NegotiatedParameters {
+    /// Version: `1.2` or `1.3`.
     pub version: &'static str,
     /// The cipher suite, by its name in the registry of IANA.
     pub cipher: String,
-    /// The session is an earlier one, resumed.
     pub resumed: bool,
     /// The application protocol is HTTP/2 (ALPN).
     pub is_http2: bool,
@@ -44,14 +44,14 @@ pub struct Agreed {
 /// One end of a TLS connection.
 pub struct Session {
     side: Box<Side>,
-    /// The start of a record whose end has not come.
+    /// A partial record.
     incoming: Vec<u8>,
-    stage: Stage,
+    stage: SessionState,
 }
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("stage", &self.stage).field("agreed", &self.agreed()).finish()
+        f.debug_struct("Session").field("stage", &self.stage).field("agreed", &self.negotiated()).finish()
     }
 }
 
@@ -60,9 +60,9 @@ enum Side {
     Server(UnbufferedServerConnection),
 }
 
-/// Where a session stands.
+/// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum SessionState {
     /// Nothing has come yet.
     Silent,
     /// Both sides are coming to an agreement.
@@ -75,8 +75,8 @@ enum Stage {
     Failed,
 }
 
-/// What to do after a step of the library.
-enum Next {
+/// What follows a step of the library.
+enum StepResult {
     Step,
     /// Another step, which finds nothing if all bytes are used: they were data.
     Read,
@@ -96,31 +96,31 @@ impl Session {
     }
 
     fn new(side: Side) -> Self {
-        Self { side: Box::new(side), incoming: Vec::new(), stage: Stage::Silent }
+        Self { side: Box::new(side), incoming: Vec::new(), stage: SessionState::Silent }
     }
 
-    /// Both sides have agreed, and data may be sent.
+    /// Whether the handshake is over, and data may be sent.
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.stage == Stage::Open
+        self.stage == SessionState::Open
     }
 
-    /// The other side has said that it sends nothing more.
+    /// Whether the other side has sent `close_notify`.
     #[inline]
     pub fn is_closed(&self) -> bool {
-        self.stage == Stage::Closed
+        self.stage == SessionState::Closed
     }
 
-    /// Bytes that are kept: the start of a record.
+    /// Length of the partial record that is kept.
     #[inline]
     pub fn kept_bytes(&self) -> usize {
         self.incoming.len()
     }
 
-    /// What both sides agreed upon; none before they have.
-    pub fn agreed(&self) -> Option<Agreed> {
+    /// The negotiated parameters; none during the handshake.
+    pub fn negotiated(&self) -> Option<NegotiatedParameters> {
         let common = self.side.common();
-        Some(Agreed {
+        Some(NegotiatedParameters {
             version: match common.protocol_version()? {
                 ProtocolVersion::TLSv1_3 => "1.3",
                 _ => "1.2",
@@ -131,30 +131,30 @@ impl Session {
         })
     }
 
-    /// Appends what a client begins with to `out`; a server has nothing to say yet.
+    /// Appends the first message of a client to `out`; a server has nothing to send yet.
     pub fn begin(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
         self.receive(&mut [], &mut |_| (), out)
     }
 
-    /// Takes bytes from the other side, which are changed by it; hands what they carry to `plain`, and appends to `out` what has to be
-    /// sent. After an error, `out` ends with the alert for the other side.
+    /// Processes bytes from the other side, in place; hands plain text to `plain`, and appends to `out` what has to be sent. After an
+    /// error, `out` ends with the alert for the other side.
     pub fn receive(
         &mut self,
         bytes: &mut [u8],
         plain: &mut dyn FnMut(&[u8]),
         out: &mut Vec<u8>,
     ) -> Result<(), TlsError> {
-        if self.stage == Stage::Failed {
-            return Err(TlsError::over());
+        if self.stage == SessionState::Failed {
+            return Err(TlsError::already_failed());
         }
-        if self.stage == Stage::Silent
+        if self.stage == SessionState::Silent
             && let Some(first) = bytes.first()
         {
             if !RECORD_TYPES.contains(first) {
-                self.stage = Stage::Failed;
+                self.stage = SessionState::Failed;
                 return Err(TlsError::not_tls(bytes));
             }
-            self.stage = Stage::Handshake;
+            self.stage = SessionState::Handshake;
         }
         if self.incoming.is_empty() {
             let used = self.process(bytes, plain, out)?;
@@ -171,7 +171,7 @@ impl Session {
         Ok(())
     }
 
-    /// Has the library do all that it can with these bytes; how many are used.
+    /// Runs the library as far as these bytes allow, and returns how many are used.
     fn process(
         &mut self,
         bytes: &mut [u8],
@@ -183,23 +183,26 @@ impl Session {
             let (discard, next) = self.side.step(&mut bytes[used..], plain, out);
             used += discard;
             match next {
-                Ok(Next::Step) => {}
-                Ok(Next::Read) => {
-                    if used == bytes.len() && self.stage == Stage::Open && !self.side.common().wants_write() {
+                Ok(StepResult::Step) => {}
+                Ok(StepResult::Read) => {
+                    if used == bytes.len()
+                        && self.stage == SessionState::Open
+                        && !self.side.common().wants_write()
+                    {
                         break;
                     }
                 }
-                Ok(Next::Closed) => self.stage = Stage::Closed,
-                Ok(Next::Wait) => break,
+                Ok(StepResult::Closed) => self.stage = SessionState::Closed,
+                Ok(StepResult::Wait) => break,
                 Err(error) => {
-                    self.stage = Stage::Failed;
-                    self.side.say_last_words(&mut bytes[used..], out);
+                    self.stage = SessionState::Failed;
+                    self.side.write_alert(&mut bytes[used..], out);
                     return Err(error.into());
                 }
             }
         }
-        if self.stage == Stage::Handshake && !self.side.common().is_handshaking() {
-            self.stage = Stage::Open;
+        if self.stage == SessionState::Handshake && !self.side.common().is_handshaking() {
+            self.stage = SessionState::Open;
         }
         Ok(used)
     }
@@ -212,11 +215,11 @@ impl Session {
         Ok(())
     }
 
-    /// Makes records that carry `plain` in `room`, of [`sealed_bytes`]; how many bytes. What has to be sent before them is appended to
-    /// `out`. Nothing can be sent before the session [is open](Self::is_open).
+    /// Makes records that carry `plain` in `room`, of [`sealed_bytes`], and returns their length. What has to be sent before them is
+    /// appended to `out`. Nothing can be sent before the session [is open](Self::is_open).
     pub fn seal_into(&mut self, plain: &[u8], room: &mut [u8], out: &mut Vec<u8>) -> Result<usize, TlsError> {
-        if self.stage == Stage::Failed {
-            return Err(TlsError::over());
+        if self.stage == SessionState::Failed {
+            return Err(TlsError::already_failed());
         }
         let mut sealed = 0;
         self.side.write(&mut self.incoming, out, &mut |session, _| {
@@ -228,7 +231,7 @@ impl Session {
 
     /// Appends `close_notify` to `out`: nothing more is sent. Nothing is appended if the handshake is not over.
     pub fn close(&mut self, out: &mut Vec<u8>) {
-        if self.stage == Stage::Failed {
+        if self.stage == SessionState::Failed {
             return;
         }
         // A session that cannot say it any more is over as well.
@@ -240,24 +243,24 @@ impl Session {
         });
     }
 
-    /// The connection beneath has ended; an error if the other side had not said that it would.
+    /// Ends the session with its connection; an error if the other side had not sent `close_notify`.
     pub fn end(&self) -> Result<(), TlsError> {
         match self.stage {
-            Stage::Closed => Ok(()),
-            Stage::Open => Err(TlsError::truncated(false)),
-            Stage::Failed => Err(TlsError::over()),
-            Stage::Silent | Stage::Handshake => Err(TlsError::truncated(true)),
+            SessionState::Closed => Ok(()),
+            SessionState::Open => Err(TlsError::truncated(false)),
+            SessionState::Failed => Err(TlsError::already_failed()),
+            SessionState::Silent | SessionState::Handshake => Err(TlsError::truncated(true)),
         }
     }
 }
 
-/// What can be written while a session is open.
-trait Writes {
+/// Writing in an open session, of a client or a server.
+trait TrafficWriter {
     fn encrypt(&mut self, plain: &[u8], room: &mut [u8]) -> Result<usize, EncryptError>;
     fn close(&mut self, room: &mut [u8]) -> Result<usize, EncryptError>;
 }
 
-impl<Data> Writes for rustls::unbuffered::WriteTraffic<'_, Data> {
+impl<Data> TrafficWriter for rustls::unbuffered::WriteTraffic<'_, Data> {
     fn encrypt(&mut self, plain: &[u8], room: &mut [u8]) -> Result<usize, EncryptError> {
         rustls::unbuffered::WriteTraffic::encrypt(self, plain, room)
     }
@@ -275,13 +278,13 @@ impl Side {
         }
     }
 
-    /// One step of the library: how many bytes are used, and what is next.
+    /// Runs one step of the library, and returns how many bytes are used, and what is next.
     fn step(
         &mut self,
         bytes: &mut [u8],
         plain: &mut dyn FnMut(&[u8]),
         out: &mut Vec<u8>,
-    ) -> (usize, Result<Next, Error>) {
+    ) -> (usize, Result<StepResult, Error>) {
         match self {
             Side::Client(client) => {
                 step::<ClientConnectionData>(client.process_tls_records(bytes), plain, out, None)
@@ -294,9 +297,14 @@ impl Side {
 
     /// Writes something that needs an open session. The library must see the bytes that it has not used (`kept`) at every step: it
     /// has noted where in them a message has begun, and panics if they are not there.
-    fn write(&mut self, kept: &mut Vec<u8>, out: &mut Vec<u8>, write: &mut Once<'_>) -> Result<(), TlsError> {
+    fn write(
+        &mut self,
+        kept: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+        write: &mut WriteOnce<'_>,
+    ) -> Result<(), TlsError> {
         let mut done = false;
-        let mut once = |session: &mut dyn Writes, out: &mut Vec<u8>| {
+        let mut once = |session: &mut dyn TrafficWriter, out: &mut Vec<u8>| {
             done = true;
             write(session, out)
         };
@@ -308,9 +316,9 @@ impl Side {
             };
             kept.drain(..discard);
             match next? {
-                Next::Step | Next::Read | Next::Closed => {}
-                Next::Wait if done => return Ok(()),
-                Next::Wait => {
+                StepResult::Step | StepResult::Read | StepResult::Closed => {}
+                StepResult::Wait if done => return Ok(()),
+                StepResult::Wait => {
                     let detail = "something was to be sent before the TLS handshake was over";
                     return Err(TlsError::new(TlsErrorKind::Failed, detail));
                 }
@@ -320,12 +328,12 @@ impl Side {
 
     /// Appends the alert that belongs to an error. The library is not to do anything else after one; it must see the bytes that it has
     /// not used nevertheless ([`Side::write`]).
-    fn say_last_words(&mut self, kept: &mut [u8], out: &mut Vec<u8>) {
+    fn write_alert(&mut self, kept: &mut [u8], out: &mut Vec<u8>) {
         let mut used = 0;
         while self.common().wants_write() {
             let (discard, next) = self.step(&mut kept[used..], &mut |_| (), out);
             used += discard;
-            if !matches!(next, Ok(Next::Step)) {
+            if !matches!(next, Ok(StepResult::Step)) {
                 break;
             }
         }
@@ -333,14 +341,14 @@ impl Side {
 }
 
 /// Writes while the session is open.
-type Once<'a> = dyn FnMut(&mut dyn Writes, &mut Vec<u8>) -> Result<(), EncryptError> + 'a;
+type WriteOnce<'a> = dyn FnMut(&mut dyn TrafficWriter, &mut Vec<u8>) -> Result<(), EncryptError> + 'a;
 
 fn step<Data>(
     status: UnbufferedStatus<'_, '_, Data>,
     plain: &mut dyn FnMut(&[u8]),
     out: &mut Vec<u8>,
-    write: Option<&mut Once<'_>>,
-) -> (usize, Result<Next, Error>) {
+    write: Option<&mut WriteOnce<'_>>,
+) -> (usize, Result<StepResult, Error>) {
     let UnbufferedStatus { mut discard, state } = status;
     let state = match state {
         Ok(state) => state,
@@ -357,7 +365,7 @@ fn step<Data>(
                     Err(error) => return (discard, Err(error)),
                 }
             }
-            Next::Read
+            StepResult::Read
         }
         ConnectionState::EncodeTlsData(mut data) => {
             // It says how much room it needs, and then uses it.
@@ -369,20 +377,20 @@ fn step<Data>(
                 let written = data.encode(&mut out[at..]).unwrap_or(0);
                 out.truncate(at + written);
             }
-            Next::Step
+            StepResult::Step
         }
         // What was appended is sent by the caller.
         ConnectionState::TransmitTlsData(data) => {
             data.done();
-            Next::Step
+            StepResult::Step
         }
-        ConnectionState::PeerClosed => Next::Closed,
+        ConnectionState::PeerClosed => StepResult::Closed,
         ConnectionState::WriteTraffic(mut session) => match write.map(|write| write(&mut session, out)) {
-            None | Some(Ok(())) => Next::Wait,
+            None | Some(Ok(())) => StepResult::Wait,
             Some(Err(error)) => return (discard, Err(Error::General(error.to_string()))),
         },
         // Early data is neither offered nor accepted.
-        _ => Next::Wait,
+        _ => StepResult::Wait,
     };
     (discard, Ok(next))
 }

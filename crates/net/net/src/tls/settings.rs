@@ -1,4 +1,4 @@
-//! Settings of one side of TLS, as documents hold them: versions, cipher suites, resumption, files.
+//! Settings of one side of TLS, as documents contain them: versions, cipher suites, resumption, files.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A version of TLS. Older ones are not supported: RFC 8996 forbids them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Version {
+pub enum TlsVersion {
     /// TLS 1.2 (RFC 5246).
     #[serde(rename = "1.2")]
     Tls12,
@@ -15,32 +15,29 @@ pub enum Version {
     Tls13,
 }
 
-impl Version {
-    /// All of them, the oldest first.
-    pub const ALL: [Version; 2] = [Version::Tls12, Version::Tls13];
+impl TlsVersion {
+    /// All versions, the oldest first.
+    pub const ALL: [TlsVersion; 2] = [TlsVersion::Tls12, TlsVersion::Tls13];
 
     /// `1.2` or `1.3`, as on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Version::Tls12 => "1.2",
-            Version::Tls13 => "1.3",
+            TlsVersion::Tls12 => "1.2",
+            TlsVersion::Tls13 => "1.3",
         }
     }
 
-    /// The version of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.name() == name)
     }
 }
 
-/// What one side of a TLS connection offers or accepts.
+/// Parameters that one side of a TLS connection offers or accepts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Offer {
-    /// The oldest version.
-    pub oldest: Version,
-    /// The newest version.
-    pub newest: Version,
+    pub oldest: TlsVersion,
+    pub newest: TlsVersion,
     /// Names of cipher suites as in the registry of IANA (`TLS_AES_128_GCM_SHA256`), in order of preference; empty: all that
     /// are implemented.
     pub ciphers: Vec<String>,
@@ -48,7 +45,7 @@ pub struct Offer {
 
 impl Default for Offer {
     fn default() -> Self {
-        Self { oldest: Version::Tls12, newest: Version::Tls13, ciphers: Vec::new() }
+        Self { oldest: TlsVersion::Tls12, newest: TlsVersion::Tls13, ciphers: Vec::new() }
     }
 }
 
@@ -69,7 +66,7 @@ pub struct ClientTls {
 pub struct ServerTls {
     #[serde(default)]
     pub offer: Offer,
-    /// Its certificate (PEM), and those between it and the authority.
+    /// Certificate (PEM), and those between it and the authority.
     pub certificate: PathBuf,
     /// The private key of its certificate (PEM, PKCS #8).
     pub key: PathBuf,
@@ -78,9 +75,9 @@ pub struct ServerTls {
 /// An authority that a user keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorityFiles {
-    /// Its certificate (PEM).
+    /// Certificate (PEM).
     pub certificate: PathBuf,
-    /// Its private key (PEM, PKCS #8).
+    /// Private key (PEM, PKCS #8).
     pub key: PathBuf,
 }
 
@@ -94,10 +91,10 @@ mod tests {
 
     #[test]
     fn versions_are_named_as_people_name_them() {
-        for version in Version::ALL {
-            assert_eq!(Version::from_name(version.name()), Some(version));
+        for version in TlsVersion::ALL {
+            assert_eq!(TlsVersion::from_name(version.name()), Some(version));
         }
-        assert_eq!(Version::from_name("1.1"), None);
-        assert!(Version::Tls12 < Version::Tls13);
+        assert_eq!(TlsVersion::from_name("1.1"), None);
+        assert!(TlsVersion::Tls12 < TlsVersion::Tls13);
     }
 }

@@ -3,27 +3,21 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::tls::client::{Client, Name, SettingsError, Trust};
+use crate::tls::client::{TlsClient, TlsServerName, TlsSettingsError, Trust};
 use crate::tls::intercept::{InterceptError, Interceptor};
-use crate::tls::server::Server;
+use crate::tls::server::TlsServer;
 use crate::tls::settings::{AuthorityFiles, ClientTls, ServerTls};
 use thiserror::Error;
 
 use assay_base::clock::realtime_ns;
 
-/// Why a role cannot speak TLS with its settings. Causes are part of the message, and so no `source` of the error.
+/// Failure to set up TLS from settings. Causes are part of the message, and so no `source` of the error.
 #[derive(Debug, Error)]
 pub enum TlsSetupError {
-    /// A file cannot be read.
     #[error("cannot read {path}, which TLS needs: {cause}")]
-    Read {
-        path: PathBuf,
-        /// What the system said.
-        cause: io::Error,
-    },
-    /// The authorities cannot be used.
+    Read { path: PathBuf, cause: io::Error },
     #[error("{path}: {cause}")]
-    Authorities { path: PathBuf, cause: SettingsError },
+    Authorities { path: PathBuf, cause: TlsSettingsError },
     /// The server's certificate or its key cannot be used.
     #[error("{certificate} with {key}: {cause}")]
     Server {
@@ -31,7 +25,7 @@ pub enum TlsSetupError {
         certificate: PathBuf,
         /// The file of the key.
         key: PathBuf,
-        cause: SettingsError,
+        cause: TlsSettingsError,
     },
     /// The authority with which tunnels are opened, or its key, cannot be used.
     #[error("{certificate} with {key}: {cause}")]
@@ -42,28 +36,28 @@ pub enum TlsSetupError {
         key: PathBuf,
         cause: Box<InterceptError>,
     },
-    /// What is to be offered is not possible.
+    /// The offer is impossible.
     #[error(transparent)]
-    Settings(SettingsError),
+    Settings(TlsSettingsError),
 }
 
-/// A client that trusts and offers what its settings say.
-pub fn client(settings: &ClientTls) -> Result<Client, TlsSetupError> {
+/// A client from its settings.
+pub fn client(settings: &ClientTls) -> Result<TlsClient, TlsSetupError> {
     let Some(path) = &settings.ca else {
-        return Client::new(Trust::Everybody, &settings.offer).map_err(TlsSetupError::Settings);
+        return TlsClient::new(Trust::Everybody, &settings.offer).map_err(TlsSetupError::Settings);
     };
     let pem = read(path)?;
-    Client::new(Trust::Authorities(&pem), &settings.offer)
+    TlsClient::new(Trust::Authorities(&pem), &settings.offer)
         .map_err(|cause| TlsSetupError::Authorities { path: path.clone(), cause })
 }
 
 /// A client for one server, and the name that its certificate is verified for: the host of `authority`.
-pub fn client_to(settings: &ClientTls, authority: &str) -> Result<(Client, Name), TlsSetupError> {
-    let name = Name::of_authority(authority).map_err(TlsSetupError::Settings)?;
+pub fn client_to(settings: &ClientTls, authority: &str) -> Result<(TlsClient, TlsServerName), TlsSetupError> {
+    let name = TlsServerName::from_authority(authority).map_err(TlsSetupError::Settings)?;
     Ok((client(settings)?, name))
 }
 
-/// What opens tunnels with an authority that a user keeps. It must be valid now.
+/// An interceptor of tunnels, with an authority that a user keeps. The authority must be valid now.
 pub fn interceptor(settings: &AuthorityFiles) -> Result<Interceptor, TlsSetupError> {
     let AuthorityFiles { certificate, key } = settings;
     let now_unix_s = realtime_ns() / 1_000_000_000;
@@ -75,9 +69,9 @@ pub fn interceptor(settings: &AuthorityFiles) -> Result<Interceptor, TlsSetupErr
 }
 
 /// A server with the certificate of its settings.
-pub fn server(settings: &ServerTls) -> Result<Server, TlsSetupError> {
+pub fn server(settings: &ServerTls) -> Result<TlsServer, TlsSetupError> {
     let ServerTls { offer, certificate, key } = settings;
-    Server::new(&read(certificate)?, &read(key)?, offer).map_err(|cause| TlsSetupError::Server {
+    TlsServer::new(&read(certificate)?, &read(key)?, offer).map_err(|cause| TlsSetupError::Server {
         certificate: certificate.clone(),
         key: key.clone(),
         cause,

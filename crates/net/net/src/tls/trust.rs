@@ -1,4 +1,4 @@
-//! Whose certificates a client accepts.
+//! Verification of servers' certificates.
 //!
 //! Chains are verified by the library underneath. It refuses the certificate of an authority (`CA:TRUE`) as a server's own, and that
 //! is what `openssl req -x509` makes unless it is told otherwise. Where such a certificate itself is among the trusted ones, no
@@ -15,9 +15,9 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 use crate::tls::der;
-use crate::tls::offer::SettingsError;
+use crate::tls::offer::TlsSettingsError;
 
-/// Whom a client trusts.
+/// Certificates that a client trusts.
 #[derive(Debug, Clone, Copy)]
 pub enum Trust<'a> {
     /// The authorities, and the servers, whose certificates these are (PEM).
@@ -26,11 +26,11 @@ pub enum Trust<'a> {
     Everybody,
 }
 
-/// What decides whether a certificate is accepted.
+/// The verifier of certificates.
 pub(crate) fn verifier(
     trust: Trust<'_>,
     provider: Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, SettingsError> {
+) -> Result<Arc<dyn ServerCertVerifier>, TlsSettingsError> {
     let Trust::Authorities(pem) = trust else {
         return Ok(Arc::new(Verification { chains: None, certificates: Vec::new(), provider }));
     };
@@ -39,22 +39,22 @@ pub(crate) fn verifier(
     for (number, certificate) in (1..).zip(&certificates) {
         let damaged =
             || format!("number {number} in the file of authorities is no certificate (X.509), or is damaged");
-        roots.add(certificate.clone()).map_err(|_| SettingsError::Unusable(damaged()))?;
+        roots.add(certificate.clone()).map_err(|_| TlsSettingsError::Unusable(damaged()))?;
     }
     let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
         .build()
-        .map_err(|e| SettingsError::Unusable(e.to_string()))?;
+        .map_err(|e| TlsSettingsError::Unusable(e.to_string()))?;
     Ok(Arc::new(Verification { chains: Some(chains), certificates, provider }))
 }
 
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, SettingsError> {
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsSettingsError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let found = found.map_err(|e| none(in_words(&e)))?;
+    let found = found.map_err(|e| none(describe_pem_error(&e)))?;
     if found.is_empty() { Err(none("nothing was found".into())) } else { Ok(found) }
 }
 
-/// What is wrong with PEM: the library shows lines as numbers.
-pub(crate) fn in_words(error: &pem::Error) -> String {
+/// Describes an error in PEM: the library shows lines as numbers.
+pub(crate) fn describe_pem_error(error: &pem::Error) -> String {
     match error {
         pem::Error::MissingSectionEnd { .. } => {
             "a section has no END line; the file may be cut off".to_owned()
@@ -68,12 +68,12 @@ pub(crate) fn in_words(error: &pem::Error) -> String {
     }
 }
 
-fn none(cause: String) -> SettingsError {
-    SettingsError::NoCertificate { what: "the file of authorities".into(), cause }
+fn none(cause: String) -> TlsSettingsError {
+    TlsSettingsError::NoCertificate { what: "the file of authorities".into(), cause }
 }
 
-/// Accepts what the trusted have signed, and the certificates of the trusted themselves. That the other side has its key is verified
-/// whoever is trusted.
+/// Accepts certificates that the trusted have signed, and those of the trusted themselves. That the other side has its key is verified in
+/// any case.
 #[derive(Debug)]
 struct Verification {
     /// None: every certificate is accepted.

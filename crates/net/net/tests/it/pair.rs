@@ -1,9 +1,9 @@
 //! Two ends of a connection, and the wire between them as two buffers.
 
 use assay_net::tls::authority::{Authority, KeyKind, Validity};
-use assay_net::tls::client::{Client, Name, Trust};
+use assay_net::tls::client::{TlsClient, TlsServerName, Trust};
 use assay_net::tls::error::TlsError;
-use assay_net::tls::server::Server;
+use assay_net::tls::server::TlsServer;
 use assay_net::tls::session::Session;
 use assay_net::tls::settings::Offer;
 
@@ -13,18 +13,18 @@ pub fn now_unix_s() -> u64 {
 }
 
 /// An authority, and a server that has a certificate of it for these names.
-pub fn server(kind: KeyKind, names: &[&str], validity: Validity, offer: &Offer) -> (Authority, Server) {
+pub fn server(kind: KeyKind, names: &[&str], validity: Validity, offer: &Offer) -> (Authority, TlsServer) {
     let authority = Authority::new(kind, Validity::around(now_unix_s())).expect("can be made");
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let identity = authority.issue(&names, validity).expect("can be made");
-    let server = Server::new(identity.certificate.as_bytes(), identity.key.as_bytes(), offer)
+    let server = TlsServer::new(identity.certificate.as_bytes(), identity.key.as_bytes(), offer)
         .expect("belong together");
     (authority, server)
 }
 
 /// A client that trusts this authority.
-pub fn client(authority: &Authority, offer: &Offer) -> Client {
-    Client::new(Trust::Authorities(authority.certificate.as_bytes()), offer).expect("has a certificate")
+pub fn client(authority: &Authority, offer: &Offer) -> TlsClient {
+    TlsClient::new(Trust::Authorities(authority.certificate.as_bytes()), offer).expect("has a certificate")
 }
 
 /// One end, and what it has received.
@@ -58,8 +58,8 @@ pub struct Pair {
 }
 
 impl Pair {
-    pub fn new(client: &Client, server: &Server, name: &str, resumes: bool) -> Self {
-        let name = Name::of_authority(name).expect("is a name");
+    pub fn new(client: &TlsClient, server: &TlsServer, name: &str, resumes: bool) -> Self {
+        let name = TlsServerName::from_authority(name).expect("is a name");
         let mut client = End::new(client.connect(&name, resumes).expect("can begin"));
         client.session.begin(&mut client.out).expect("can begin");
         Self { client, server: End::new(server.accept().expect("can begin")) }

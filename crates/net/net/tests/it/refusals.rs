@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use assay_net::tls::HTTP_2;
 use assay_net::tls::authority::{Authority, KeyKind, Validity};
-use assay_net::tls::client::{Client, Name, SettingsError, Trust};
+use assay_net::tls::client::{TlsClient, TlsServerName, TlsSettingsError, Trust};
 use assay_net::tls::error::{TlsError, TlsErrorKind};
-use assay_net::tls::server::Server;
-use assay_net::tls::settings::{Offer, Version};
+use assay_net::tls::server::TlsServer;
+use assay_net::tls::settings::{Offer, TlsVersion};
 
 use crate::pair::{Pair, client, now_unix_s, server};
 
 /// What a client and its server each make of a handshake for `name`.
-fn refused(client: &Client, server: &Server, name: &str) -> (TlsError, Option<TlsError>) {
+fn refused(client: &TlsClient, server: &TlsServer, name: &str) -> (TlsError, Option<TlsError>) {
     let mut pair = Pair::new(client, server, name, true);
     let mut seen = [None, None];
     for _ in 0..4 {
@@ -68,14 +68,14 @@ fn another_authority_is_not_trusted_unless_nothing_is_verified() {
     let (error, seen) = refused(&client(&stranger, &Offer::default()), &server, "www.example");
     assert_eq!(error.kind, TlsErrorKind::CertificateUntrusted);
     assert_eq!(seen.map(|seen| seen.kind), Some(TlsErrorKind::CertificateRefused));
-    let careless = Client::new(Trust::Everybody, &Offer::default()).expect("needs nothing");
+    let careless = TlsClient::new(Trust::Everybody, &Offer::default()).expect("needs nothing");
     Pair::new(&careless, &server, "other.example", true).settle(usize::MAX).expect("is accepted");
 }
 
 #[test]
 fn sides_without_a_common_version_say_so() {
     let only = |version| Offer { oldest: version, newest: version, ciphers: Vec::new() };
-    for (theirs, ours) in [(Version::Tls12, Version::Tls13), (Version::Tls13, Version::Tls12)] {
+    for (theirs, ours) in [(TlsVersion::Tls12, TlsVersion::Tls13), (TlsVersion::Tls13, TlsVersion::Tls12)] {
         let (authority, server) = server(KeyKind::P256, &["www.example"], here(), &only(theirs));
         let (error, seen) = refused(&client(&authority, &only(ours)), &server, "www.example");
         assert_eq!(error.kind, TlsErrorKind::NoCommonParameters, "{error}");
@@ -99,7 +99,7 @@ fn a_client_that_speaks_http_in_the_clear_is_told_from_one_that_speaks_tls() {
 fn the_beginning_of_a_message_keeps_nobody_from_ending_a_connection() {
     let (authority, server) = server(KeyKind::P256, &["www.example"], here(), &Offer::default());
     let client = client(&authority, &Offer::default());
-    let name = Name::of_authority("www.example").expect("is a name");
+    let name = TlsServerName::from_authority("www.example").expect("is a name");
     for kind in [1, 2] {
         let session = || match kind {
             1 => server.accept().expect("can begin"),
@@ -127,37 +127,37 @@ fn a_key_that_does_not_match_is_refused_before_anybody_connects() {
     let identity = || authority.issue(&["www.example".to_owned()], here()).expect("can be made");
     let (one, other) = (identity(), identity());
     let with = |certificate: &str, key: &str| {
-        Server::new(certificate.as_bytes(), key.as_bytes(), &Offer::default()).map(drop)
+        TlsServer::new(certificate.as_bytes(), key.as_bytes(), &Offer::default()).map(drop)
     };
     assert_eq!(with(&one.certificate, &one.key), Ok(()));
-    assert_eq!(with(&one.certificate, &other.key), Err(SettingsError::KeyMismatch));
-    assert!(matches!(with(&one.key, &one.key), Err(SettingsError::NoCertificate { .. })));
-    assert!(matches!(with(&one.certificate, &one.certificate), Err(SettingsError::NoKey { .. })));
+    assert_eq!(with(&one.certificate, &other.key), Err(TlsSettingsError::KeyMismatch));
+    assert!(matches!(with(&one.key, &one.key), Err(TlsSettingsError::NoCertificate { .. })));
+    assert!(matches!(with(&one.certificate, &one.certificate), Err(TlsSettingsError::NoKey { .. })));
     assert!(!format!("{one:?}").contains("PRIVATE"), "a key is never printed");
 }
 
 #[test]
 fn both_sides_speak_the_same_version_of_http_or_say_that_they_do_not() {
     let (authority, http1) = server(KeyKind::P256, &["www.example"], here(), &Offer::default());
-    let http2 = http1.speaking(HTTP_2);
+    let http2 = http1.with_protocol(HTTP_2);
     let client = client(&authority, &Offer::default());
-    for (server, client) in [(&http1, client.speaking(HTTP_2)), (&http2, client.clone())] {
+    for (server, client) in [(&http1, client.with_protocol(HTTP_2)), (&http2, client.clone())] {
         let (error, seen) = refused(&client, server, "www.example");
         assert_eq!(error.kind, TlsErrorKind::NoCommonParameters, "{error}");
         let seen = seen.expect("the server sees it first");
         assert_eq!(seen.kind, TlsErrorKind::NoCommonParameters, "{seen}");
     }
     for (server, client, is_http2) in
-        [(&http1, client.clone(), false), (&http2, client.speaking(HTTP_2), true)]
+        [(&http1, client.clone(), false), (&http2, client.with_protocol(HTTP_2), true)]
     {
         let mut pair = Pair::new(&client, server, "www.example", false);
         pair.settle(usize::MAX).expect("they agree");
-        assert_eq!(pair.client.session.agreed().map(|agreed| agreed.is_http2), Some(is_http2));
+        assert_eq!(pair.client.session.negotiated().map(|agreed| agreed.is_http2), Some(is_http2));
     }
 }
 
 /// What `openssl req -x509` makes: signed with its own key, and marked as that of an authority. It begins and ends so many seconds from now.
-fn signed_by_itself(from_s: i64, until_s: i64) -> (String, Server) {
+fn signed_by_itself(from_s: i64, until_s: i64) -> (String, TlsServer) {
     let at = |s: i64| std::time::UNIX_EPOCH + Duration::from_secs(now_unix_s().saturating_add_signed(s));
     let mut told = rcgen::CertificateParams::new(["www.example".to_owned()]).expect("is a name");
     told.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -165,14 +165,15 @@ fn signed_by_itself(from_s: i64, until_s: i64) -> (String, Server) {
     told.not_after = at(until_s).into();
     let key = rcgen::KeyPair::generate().expect("can be made");
     let certificate = told.self_signed(&key).expect("can be made").pem();
-    let server = Server::new(certificate.as_bytes(), key.serialize_pem().as_bytes(), &Offer::default());
+    let server = TlsServer::new(certificate.as_bytes(), key.serialize_pem().as_bytes(), &Offer::default());
     (certificate, server.expect("belong together"))
 }
 
 #[test]
 fn a_certificate_that_is_trusted_itself_is_accepted_for_its_name_while_it_is_valid() {
     let trusting = |certificate: &str| {
-        Client::new(Trust::Authorities(certificate.as_bytes()), &Offer::default()).expect("has a certificate")
+        TlsClient::new(Trust::Authorities(certificate.as_bytes()), &Offer::default())
+            .expect("has a certificate")
     };
     let (certificate, server) = signed_by_itself(-60, 3600);
     Pair::new(&trusting(&certificate), &server, "www.example", true).settle(usize::MAX).expect("is accepted");

@@ -2,13 +2,13 @@
 
 use assay_net::tls::authority::{KeyKind, Validity};
 use assay_net::tls::error::TlsErrorKind;
-use assay_net::tls::session::MOST_KEPT_BYTES;
-use assay_net::tls::settings::{Offer, Version};
+use assay_net::tls::session::MAX_KEPT_BYTES;
+use assay_net::tls::settings::{Offer, TlsVersion};
 use proptest::prelude::*;
 
 use crate::pair::{Pair, client, now_unix_s, server};
 
-fn only(version: Version) -> Offer {
+fn only(version: TlsVersion) -> Offer {
     Offer { oldest: version, newest: version, ciphers: Vec::new() }
 }
 
@@ -19,36 +19,36 @@ fn here() -> Validity {
 #[test]
 fn every_kind_of_key_serves_both_versions() {
     for kind in KeyKind::ALL {
-        for version in Version::ALL {
+        for version in TlsVersion::ALL {
             let offer = only(version);
             let (authority, server) = server(kind, &["www.example"], here(), &offer);
             let mut pair =
                 Pair::new(&client(&authority, &Offer::default()), &server, "www.example:443", true);
             pair.settle(usize::MAX).unwrap_or_else(|e| panic!("{kind:?} {version:?}: {e}"));
-            let agreed = pair.client.session.agreed().expect("is open");
+            let agreed = pair.client.session.negotiated().expect("is open");
             assert_eq!(agreed.version, version.name());
             assert!(agreed.cipher.starts_with("TLS_") && !agreed.resumed, "{agreed:?}");
-            assert_eq!(pair.server.session.agreed(), Some(agreed));
+            assert_eq!(pair.server.session.negotiated(), Some(agreed));
         }
     }
 }
 
 #[test]
 fn a_session_is_resumed_if_it_is_to_be_and_kept_if_not() {
-    for version in Version::ALL {
+    for version in TlsVersion::ALL {
         let offer = only(version);
         let (authority, server) = server(KeyKind::P256, &["10.0.0.1"], here(), &offer);
         let client = client(&authority, &offer);
         let resumed = |client, resumes| {
             let mut pair = Pair::new(client, &server, "10.0.0.1:80", resumes);
             pair.settle(usize::MAX).expect("is accepted");
-            pair.client.session.agreed().expect("is open").resumed
+            pair.client.session.negotiated().expect("is open").resumed
         };
         assert!(!resumed(&client, true), "there is nothing to resume yet");
         assert!(resumed(&client, true));
         assert!(!resumed(&client, false), "it was told not to");
         assert!(resumed(&client, true), "what it kept then can be resumed");
-        assert!(!resumed(&client.forgetful(), true), "another memory");
+        assert!(!resumed(&client.with_own_sessions(), true), "another memory");
     }
 }
 
@@ -80,7 +80,7 @@ proptest! {
         parts in prop::collection::vec((any::<u8>(), 0usize..40_000, any::<bool>()), 1..8),
         piece in 1usize..40_000, is_old in any::<bool>(),
     ) {
-        let offer = only(if is_old { Version::Tls12 } else { Version::Tls13 });
+        let offer = only(if is_old { TlsVersion::Tls12 } else { TlsVersion::Tls13 });
         let (authority, server) = server(KeyKind::P256, &["www.example"], here(), &offer);
         let mut pair = Pair::new(&client(&authority, &offer), &server, "www.example", true);
         pair.settle(piece).expect("is accepted");
@@ -93,13 +93,13 @@ proptest! {
         }
         pair.settle(piece).expect("is intact");
         prop_assert!(pair.client.received == down && pair.server.received == up);
-        prop_assert!(pair.client.session.kept_bytes() <= MOST_KEPT_BYTES);
+        prop_assert!(pair.client.session.kept_bytes() <= MAX_KEPT_BYTES);
         prop_assert_eq!(pair.client.session.kept_bytes() + pair.server.session.kept_bytes(), 0);
     }
 
     #[test]
     fn what_is_changed_on_the_way_never_arrives(at in any::<u16>(), change in 1u8.., piece in 1usize..3_000, is_old in any::<bool>()) {
-        let offer = only(if is_old { Version::Tls12 } else { Version::Tls13 });
+        let offer = only(if is_old { TlsVersion::Tls12 } else { TlsVersion::Tls13 });
         let (authority, server) = server(KeyKind::P256, &["www.example"], here(), &offer);
         let mut pair = Pair::new(&client(&authority, &offer), &server, "www.example", true);
         let (mut carried, mut sealed) = (0, false);

@@ -8,7 +8,7 @@ use rustix::time::TimerfdFlags;
 
 use super::Identity;
 use assay_base::clock::monotonic_ns;
-use assay_net::timer::lag::Lags;
+use assay_net::timer::lag::LagHistogram;
 use assay_net::timer::{arm, create};
 
 /// Time from deadline to deadline. Not a round number: timers that others have set for whole milliseconds do not fall
@@ -18,7 +18,7 @@ const STEP_NS: u64 = 1_013_000;
 /// Measures it in the calling thread, from `begin_ns` on for so long. Nothing else runs in this thread meanwhile.
 pub fn measure(identity: Identity, begin_ns: u64, length_ms: u64) -> io::Result<Baseline> {
     let timer = create(TimerfdFlags::CLOEXEC)?;
-    let mut lags = Lags::default();
+    let mut lags = LagHistogram::default();
     let begin_ns = begin_ns.max(monotonic_ns());
     let end_ns = begin_ns + length_ms * 1_000_000;
     let mut deadline_ns = begin_ns + STEP_NS;

@@ -32,8 +32,8 @@ use tokio::net::TcpListener;
 use self::accept_queue::AcceptQueues;
 pub use self::baseline::measure;
 pub use self::usage::{SchedulerUsage, SchedulerUsageMeter};
-use assay_net::timer::lag::Account;
-use assay_net::worker::Breather;
+use assay_net::timer::lag::LagRecorder;
+use assay_net::worker::Yielder;
 use assay_protocol::clock::RunClock;
 
 /// Interval of a worker's checks of itself.
@@ -65,7 +65,7 @@ pub struct SelfCheck {
     /// None: the run has not begun, or is not monitored.
     pub monitor: Option<ThreadMonitor>,
     /// Keeps a real-time thread from shutting others out.
-    pub breather: Breather,
+    pub breather: Yielder,
 }
 
 /// Processor time, delays and stalls of one worker thread.
@@ -85,7 +85,7 @@ pub struct ThreadMonitor {
 
 impl ThreadMonitor {
     /// Monitors the calling thread, in a run that starts when `clock` says. From then on `account` counts.
-    pub fn begin(identity: Identity, clock: RunClock, account: &mut Account) -> Self {
+    pub fn begin(identity: Identity, clock: RunClock, account: &mut LagRecorder) -> Self {
         let mut meter = SchedulerUsageMeter::of_this_thread();
         account.begin(clock.start_ns);
         let last_usage = meter.read();
@@ -109,7 +109,7 @@ impl ThreadMonitor {
     }
 
     /// Call every [`TICK_NS`], the first time at the start of the run. Gives the stalls since the last call.
-    pub fn tick(&mut self, now_ns: u64, account: &mut Account) -> Vec<Stall> {
+    pub fn tick(&mut self, now_ns: u64, account: &mut LagRecorder) -> Vec<Stall> {
         let before = std::mem::replace(&mut self.last_usage, self.meter.read());
         if self.interval_start.is_none() {
             self.interval_start = Some((self.clock.since_start_us(now_ns) / 1_000, self.last_usage));
@@ -145,7 +145,12 @@ impl ThreadMonitor {
     }
 
     /// Ends an interval, and gives its measurements. None when it has no length yet.
-    pub fn end_interval(&mut self, now_ns: u64, phase: u16, account: &mut Account) -> Option<ThreadInterval> {
+    pub fn end_interval(
+        &mut self,
+        now_ns: u64,
+        phase: u16,
+        account: &mut LagRecorder,
+    ) -> Option<ThreadInterval> {
         let (start_ms, before) = self.interval_start?;
         let (now_ms, usage) = (self.clock.since_start_us(now_ns) / 1_000, self.meter.read());
         if now_ms <= start_ms {
@@ -190,8 +195,8 @@ mod tests {
 
     const IDENTITY: Identity = Identity { role: "robots", thread: 3, cpu: Some(1) };
 
-    fn watch() -> (ThreadMonitor, Account) {
-        let mut account = Account::default();
+    fn watch() -> (ThreadMonitor, LagRecorder) {
+        let mut account = LagRecorder::default();
         let clock = RunClock { start_ns: 1_000 * MS, start_unix_s: 0 };
         (ThreadMonitor::begin(IDENTITY, clock, &mut account), account)
     }
@@ -201,7 +206,7 @@ mod tests {
         let (mut watch, mut account) = watch();
         assert_eq!(watch.end_interval(1_100 * MS, 0, &mut account), None, "it has not begun");
         assert!(watch.tick(1_004 * MS, &mut account).is_empty());
-        account.serve(1_500 * MS, 1_503 * MS);
+        account.record_served(1_500 * MS, 1_503 * MS);
         let seen = [(2_001, 0), (2_500, 1), (2_500, 1)]
             .map(|(at, phase)| watch.end_interval(at * MS, phase, &mut account));
         let places: Vec<_> =
@@ -215,7 +220,7 @@ mod tests {
     fn a_stall_has_its_time_and_says_what_the_thread_did() {
         let (mut watch, mut account) = watch();
         watch.tick(1_000 * MS, &mut account);
-        account.serve(1_300 * MS, 1_600 * MS);
+        account.record_served(1_300 * MS, 1_600 * MS);
         let stalls = watch.tick(1_600 * MS, &mut account);
         assert_eq!((stalls.len(), stalls[0].at_ms, stalls[0].length_us), (1, 300, 300_000));
         assert!(stalls[0].cpu_us < 300_000, "this test does not compute so long");
@@ -230,12 +235,12 @@ mod tests {
         for at in 0..20 {
             let from_ms = 1_100 + at * 40;
             let length_ms = if at == 15 { 30 } else { 20 };
-            account.serve(from_ms * MS, (from_ms + length_ms) * MS);
+            account.record_served(from_ms * MS, (from_ms + length_ms) * MS);
             reported.extend(watch.tick((from_ms + length_ms) * MS, &mut account));
         }
         assert_eq!((reported.len(), reported[8].length_us), (9, 30_000));
         watch.end_interval(2_000 * MS, 0, &mut account);
-        account.serve(2_010 * MS, 2_020 * MS);
+        account.record_served(2_010 * MS, 2_020 * MS);
         assert_eq!(watch.tick(2_020 * MS, &mut account).len(), 1);
     }
 }

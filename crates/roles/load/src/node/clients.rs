@@ -22,7 +22,7 @@ use assay_net::body::{BodyError, BodyReader};
 use assay_net::connection::Resources;
 use assay_net::pool::Pool;
 use assay_net::thread_times::ThreadTimes;
-use assay_net::upstream::{Patience, Received, UpstreamError};
+use assay_net::upstream::{ReceivedHead, UpstreamError, UpstreamTimeouts};
 use assay_record::cluster::Tally;
 use assay_workload::Purpose;
 use thiserror::Error;
@@ -146,7 +146,7 @@ pub(crate) struct HttpClient(Rc<HttpClientInner>);
 struct HttpClientInner {
     pool: Pool,
     keep_alive: bool,
-    timeout: Patience,
+    timeout: UpstreamTimeouts,
     failures: RefCell<BTreeMap<String, u64>>,
 }
 
@@ -193,9 +193,9 @@ struct ClientPool {
 }
 
 async fn run_clients(spec: ClientsSpec) -> Result<ClientsOutcome, NodeError> {
-    let timeout = Patience { connect: spec.timeout, response: spec.timeout };
+    let timeout = UpstreamTimeouts { connect: spec.timeout, response: spec.timeout };
     let resources = Resources::new();
-    resources.keep_deadlines();
+    resources.run_deadlines();
     let http_client = HttpClient::new(&resources, timeout, spec.keep_alive);
     let mut reports = None;
     let (router, named) = match spec.target {
@@ -373,13 +373,13 @@ impl ClientPool {
 }
 
 impl HttpClient {
-    pub(crate) fn new(resources: &Rc<Resources>, timeout: Patience, keep_alive: bool) -> Self {
+    pub(crate) fn new(resources: &Rc<Resources>, timeout: UpstreamTimeouts, keep_alive: bool) -> Self {
         let (pool, failures) = (Pool::new(resources), RefCell::default());
         Self(Rc::new(HttpClientInner { pool, keep_alive, timeout, failures }))
     }
 
     /// Requests the state of a node, as text; none if there is no response.
-    pub(crate) async fn state(&self, node: SocketAddr, timeout: Patience) -> Option<Vec<u8>> {
+    pub(crate) async fn state(&self, node: SocketAddr, timeout: UpstreamTimeouts) -> Option<Vec<u8>> {
         let head = format!("GET {STATE_PATH} HTTP/1.1\r\nHost: {node}\r\n\r\n");
         self.fetch(node, head.as_bytes(), timeout, STATE_BYTES).await
     }
@@ -404,7 +404,13 @@ impl HttpClient {
     }
 
     /// Fetches a small body; none if it could not be had or is too large.
-    async fn fetch(&self, address: SocketAddr, head: &[u8], timeout: Patience, most: u64) -> Option<Vec<u8>> {
+    async fn fetch(
+        &self,
+        address: SocketAddr,
+        head: &[u8],
+        timeout: UpstreamTimeouts,
+        most: u64,
+    ) -> Option<Vec<u8>> {
         let mut all = Vec::new();
         let take = |chunk: &[u8]| {
             if (all.len() + chunk.len()) as u64 <= most {
@@ -419,11 +425,11 @@ impl HttpClient {
         &self,
         address: SocketAddr,
         request: &[u8],
-        timeout: Patience,
+        timeout: UpstreamTimeouts,
         mut take: impl FnMut(&[u8]),
     ) -> Result<u16, ClientError> {
         let pool = &self.0.pool;
-        let facts = |received: Received<'_>| {
+        let facts = |received: ReceivedHead<'_>| {
             let head = received.head;
             (head.status, head.body("GET"), head.persists("GET"))
         };

@@ -13,7 +13,7 @@ use std::time::Duration;
 use assay_cluster::simulate::SAMPLE_EVERY_S;
 use assay_measurement::histogram::Histogram;
 use assay_net::connection::Resources;
-use assay_net::upstream::Patience;
+use assay_net::upstream::UpstreamTimeouts;
 use assay_record::cluster::{NodeTime, NodeUse, NodeUsed};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
@@ -25,7 +25,8 @@ use crate::node::model_clock::{ModelClock, ModelTimer};
 use crate::node::nodes::NodesSample;
 
 /// A node may take so long for its state; it takes microseconds.
-const PATIENCE: Patience = Patience { connect: Duration::from_secs(1), response: Duration::from_secs(1) };
+const PATIENCE: UpstreamTimeouts =
+    UpstreamTimeouts { connect: Duration::from_secs(1), response: Duration::from_secs(1) };
 
 /// State of a node at a moment; none: no response, or none in time.
 type NodeReading = Option<(NodeTime, u32)>;
@@ -103,7 +104,7 @@ async fn watch(
         Err(error) => return drop(ready.send(Err(error))),
     };
     let resources = Resources::new();
-    resources.keep_deadlines();
+    resources.run_deadlines();
     let client = HttpClient::new(&resources, PATIENCE, true);
     let first = read_all(&nodes, &client).await;
     let silent = nodes.iter().zip(&first).find(|(_, reading)| reading.is_none());

@@ -160,7 +160,7 @@ async fn run_nodes(spec: NodesSpec, samples: &Samples, ready: &NodesReady, stopp
         }
     };
     let shared = Rc::new(ServerResources::new());
-    shared.resources.keep_deadlines();
+    shared.resources.run_deadlines();
     for (listener, server) in up.listeners.into_iter().zip(&up.servers) {
         spawn_local(serve(listener, Rc::clone(server), Rc::clone(&shared)));
     }

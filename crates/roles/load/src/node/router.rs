@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use assay_cluster::dispatch::{Completion, Policy, Request, RequestOutcome, ServerId, ServerState};
-use assay_net::upstream::Patience;
+use assay_net::upstream::UpstreamTimeouts;
 use assay_record::cluster::NodeState;
 use tokio::task::spawn_local;
 
@@ -14,7 +14,8 @@ use crate::node::clients::{HttpClient, ReceivedResponse};
 use crate::node::model_clock::ModelClock;
 
 /// A probe may take so long.
-const PROBE: Patience = Patience { connect: Duration::from_secs(1), response: Duration::from_secs(1) };
+const PROBE: UpstreamTimeouts =
+    UpstreamTimeouts { connect: Duration::from_secs(1), response: Duration::from_secs(1) };
 
 pub(crate) enum RequestRouter {
     Fixed(SocketAddr),

@@ -14,7 +14,9 @@ use assay_http::head::RequestHead;
 use assay_http::status::reason;
 use assay_net::HEALTH_PATH;
 use assay_net::connection::Resources;
-use assay_net::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
+use assay_net::exchange::{
+    self, AfterResponse, ClientLimits, Exchange, Handler, Refusal, Request, ResponseFraming,
+};
 use assay_net::listen::accept;
 use assay_protocol::clock::RunClock;
 use assay_record::cluster::{NodeState, NodeUse};
@@ -122,20 +124,20 @@ impl NodeConnection {
 }
 
 impl Handler for NodeConnection {
-    type Stream = TcpStream;
+    type Transport = TcpStream;
 
     fn exchange(&mut self) -> &mut Exchange {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<AfterResponse> {
         let (response, is_head) = (self.server.classify(head), head.method == "HEAD");
         // The body of a request is not used.
         while let Ok(Some(_)) = self.exchange.next_part().await {}
-        if !self.exchange.is_read() {
-            self.exchange.give_up();
+        if !self.exchange.is_body_read() {
+            self.exchange.close_after_response();
         }
-        self.send_response(&response, is_head).await.map(|()| Next::Request)
+        self.send_response(&response, is_head).await.map(|()| AfterResponse::Request)
     }
 
     async fn refuse(&mut self, refusal: Refusal, _: bool) -> io::Result<()> {
@@ -297,7 +299,7 @@ impl NodeConnection {
         write_decimal(&mut head, self.server.number as u64);
         head.extend_from_slice(b"\r\n");
         head.extend_from_slice(lines);
-        self.exchange.append_framing(&mut head, Framing::Length(bytes));
+        self.exchange.append_framing(&mut head, ResponseFraming::Length(bytes));
         head
     }
 }

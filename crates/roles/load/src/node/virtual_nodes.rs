@@ -10,7 +10,7 @@ use assay_cluster::dispatch::node::{BusyTime, Node, NodeSpec, QueueFull, Work};
 use assay_cluster::dispatch::{Moment, ServerState};
 use assay_cluster::simulate::{Links, NodeGroup};
 use assay_measurement::histogram::Histogram;
-use assay_net::timer::{Ticket, Timer};
+use assay_net::timer::{Timer, TimerKey};
 use assay_record::cluster::{NodeTime, NodeUse};
 use slab::Slab;
 use tokio::sync::oneshot::{self, Receiver, Sender};
@@ -51,7 +51,7 @@ pub(crate) struct ResponseWaits {
 struct VirtualNode {
     node: Node,
     spec: NodeSpec,
-    scheduled: Option<(Moment, Ticket)>,
+    scheduled: Option<(Moment, TimerKey)>,
     sampled: (Moment, BusyTime),
     /// Busy time of its link at the last sample.
     sampled_link_s: f64,
@@ -66,7 +66,7 @@ struct VirtualNode {
 struct NodesState {
     nodes: Vec<VirtualNode>,
     links: Links,
-    link_tickets: Vec<Option<Ticket>>,
+    link_tickets: Vec<Option<TimerKey>>,
     jobs: Slab<NodeJob>,
 }
 

@@ -9,7 +9,7 @@ use assay_http::authentication::Nonces;
 use assay_net::byte_stream::ByteStream;
 use assay_net::tls::HTTP_2;
 use assay_net::tls::error::TlsError;
-use assay_net::tls::server::Server as TlsServer;
+use assay_net::tls::server::TlsServer;
 use assay_workload::Purpose;
 use assay_workload::distribution::Sampler;
 use assay_workload::expiry::think_draws;
@@ -222,7 +222,7 @@ impl SharedOrigins {
 
     /// Adds TLS to the connections if there is a server for it.
     pub fn with_tls(self, tls: Option<TlsServer>) -> Self {
-        let tls = tls.map(|server| [server.clone(), server.speaking(HTTP_2)]);
+        let tls = tls.map(|server| [server.clone(), server.with_protocol(HTTP_2)]);
         Self { tls, ..self }
     }
 
@@ -234,9 +234,9 @@ impl SharedOrigins {
     /// Wraps an accepted connection into its byte stream.
     #[inline]
     pub fn accept(&self, socket: TcpStream, origin: OriginIndex) -> Result<ByteStream<TcpStream>, TlsError> {
-        let Some([http1, http2]) = &self.tls else { return Ok(ByteStream::clear(socket)) };
+        let Some([http1, http2]) = &self.tls else { return Ok(ByteStream::cleartext(socket)) };
         let server = if self.version(origin) == HttpVersion::Http2 { http2 } else { http1 };
-        Ok(ByteStream::secured(socket, server.accept()?))
+        Ok(ByteStream::over_tls(socket, server.accept()?))
     }
 
     /// Body bytes of the response to a plain GET of this robot for an object.

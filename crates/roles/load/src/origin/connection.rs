@@ -24,9 +24,9 @@ use super::upload::UploadCheck;
 use super::worker_state::{AcceptedConnection, OriginTimerEvent, TaskAlarm, WorkerState};
 use super::worker_state::{count_handshake, count_tls_error};
 use assay_base::clock::monotonic_ns;
-use assay_net::arrival::is_delivered;
 use assay_net::byte_stream::ByteStream;
-use assay_net::timer::Ticket;
+use assay_net::rx_timestamps::is_delivered;
+use assay_net::timer::TimerKey;
 
 /// Position of a connection in its sequence of requests.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub struct Http1Connection {
     under_way: Option<ActiveRequest>,
     alarm: Rc<TaskAlarm>,
     /// Timeout of the idle connection, and the timer's ticket for it.
-    idle: Option<(u64, Ticket)>,
+    idle: Option<(u64, TimerKey)>,
     /// Instant of the last response.
     used_ns: u64,
 }
@@ -113,7 +113,7 @@ impl Http1Connection {
             if let Err(error) = ended {
                 count_tls_error(&self.worker, &self.stream, &error);
                 // What is missing is to look as if it were.
-                self.stream.break_off();
+                self.stream.abort();
                 self.worker.tally.borrow_mut().current_recorder().counts.broken += 1;
             }
         }
@@ -135,7 +135,7 @@ impl Http1Connection {
                 }
                 ConnectionStep::Reset => {
                     // Without a time to linger, closing is resetting.
-                    self.stream.break_off();
+                    self.stream.abort();
                     let _ = socket2::SockRef::from(self.stream.socket()).set_linger(Some(Duration::ZERO));
                     return Ok(());
                 }
@@ -165,7 +165,7 @@ impl Http1Connection {
             // A client that is done may reset an idle connection as well as close it.
             _ => return Poll::Ready(self.end()),
         };
-        if self.stream.is_secured() {
+        if self.stream.is_tls() {
             count_handshake(&self.worker, &mut self.stream);
         }
         self.read_ns = monotonic_ns();

@@ -3,7 +3,7 @@
 use assay_http::date::DateCache;
 use assay_http::field::write_decimal;
 use assay_http::status::reason;
-use assay_net::HEALTH_ORIGIN;
+use assay_net::HEALTH_ORIGIN_PREFIX;
 use assay_workload::model::HttpVersion;
 
 use assay_workload::mark::{HEADER, ResponseMark};
@@ -184,7 +184,7 @@ pub fn write_health(
 ) {
     start(out, version, b"200 OK", connection);
     date(out, b"Date: ", dates.now.at(now_s));
-    let body = [b"ok\n", HEALTH_ORIGIN.as_bytes(), authority, b"\n"].concat();
+    let body = [b"ok\n", HEALTH_ORIGIN_PREFIX.as_bytes(), authority, b"\n"].concat();
     write_text(out, &body, with_body);
 }
 

@@ -34,7 +34,7 @@ use super::worker_state::{AcceptedConnection, OriginTimerEvent, TaskAlarm, Worke
 use super::worker_state::{count_handshake, count_tls_error};
 use assay_base::clock::{SECOND_NS, monotonic_ns};
 use assay_net::byte_stream::ByteStream;
-use assay_net::timer::Ticket;
+use assay_net::timer::TimerKey;
 use turns::OUTPUT_BYTES;
 
 /// Streams that a client may have open.
@@ -95,7 +95,7 @@ pub struct Http2Connection {
     unread_us: u32,
     alarm: Rc<TaskAlarm>,
     /// Timeout of the idle connection, and the timer's ticket for it.
-    idle: Option<(u64, Ticket)>,
+    idle: Option<(u64, TimerKey)>,
     /// Instant of the last response.
     used_ns: u64,
     refilled_ns: u64,
@@ -265,7 +265,7 @@ impl Http2Connection {
             // A client that is done may reset an idle connection as well as close it.
             _ => return Poll::Ready(Ok(false)),
         };
-        if self.transport.is_secured() {
+        if self.transport.is_tls() {
             count_handshake(&self.worker, &mut self.transport);
         }
         self.read_ns = monotonic_ns();

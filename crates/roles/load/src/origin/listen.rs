@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-use assay_net::arrival::note_arrivals;
+use assay_net::rx_timestamps::enable_rx_timestamps;
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
 
@@ -53,7 +53,7 @@ fn bind(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
     // Accepted connections inherit this.
     socket.set_tcp_nodelay(true)?;
     // And this. A kernel that cannot leaves the origin's own delays unknown, which is no reason not to serve.
-    let _ = note_arrivals(&socket);
+    let _ = enable_rx_timestamps(&socket);
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;

@@ -74,9 +74,11 @@ use crate::files::{WorkloadFileError, read_files};
 use crate::monitor::{BASELINE_LEAD_NS, Identity};
 use crate::spec::{OriginsSpec, UniverseSpec};
 use assay_base::clock::monotonic_ns;
-use assay_net::tls::server::Server;
+use assay_net::tls::server::TlsServer;
 use assay_net::tls::setup::{self, TlsSetupError};
-use assay_net::worker::{Seat, Worker as WorkerThread, WorkerError, cpu_of, pin, raise_descriptor_limit};
+use assay_net::worker::{
+    CpuPlacement, Worker as WorkerThread, WorkerError, cpu_of, pin, raise_descriptor_limit,
+};
 use assay_protocol::clock::RunClock;
 use assay_protocol::stdio::{Commands, StdioError, emit};
 
@@ -168,7 +170,7 @@ impl Origins {
     }
 
     /// Listens, and starts the workers.
-    fn start(spec: &OriginsSpec, universe: Universe, tls: Option<Server>) -> Result<Self, OriginError> {
+    fn start(spec: &OriginsSpec, universe: Universe, tls: Option<TlsServer>) -> Result<Self, OriginError> {
         let (first, addresses, timing) = (spec.first, &spec.listen[..], spec.timing);
         let origins = universe.workload().origins.len();
         if addresses.is_empty() != (origins == 0) || usize::from(first) + addresses.len() > origins {
@@ -209,7 +211,7 @@ impl Origins {
                 worker_commands: orders_out,
                 reports: Reports(reports_in.clone()),
             };
-            let seat = Seat { cpu, realtime: timing.realtime };
+            let seat = CpuPlacement { cpu, realtime: timing.realtime };
             workers.push(WorkerThread::start(format!("origins-{index}"), seat, move || {
                 run_worker(worker_spec)
             })?);

@@ -22,8 +22,8 @@ use super::worker_state::{OriginTimerEvent, WorkerState};
 use crate::monitor::{self, Identity, SelfCheck, ThreadMonitor};
 use crate::spec::Timing;
 use assay_base::clock::monotonic_ns;
-use assay_net::arrival::Arrivals;
-use assay_net::worker::Breather;
+use assay_net::rx_timestamps::ClockOffset;
+use assay_net::worker::Yielder;
 use assay_protocol::clock::RunClock;
 
 /// Pause in accepting after a connection could not be accepted.
@@ -101,7 +101,7 @@ pub async fn run_worker(worker_spec: OriginWorkerSpec) -> io::Result<()> {
     }
     reports.send(OriginReport::Ready(baseline));
     let origin_worker = OriginWorker { identity, timing, sockets, reports, worker };
-    let self_check = SelfCheck { monitor: None, breather: Breather::new(timing.realtime) };
+    let self_check = SelfCheck { monitor: None, breather: Yielder::new(timing.realtime) };
     origin_worker.serve(worker_commands, self_check).await
 }
 
@@ -165,7 +165,7 @@ impl OriginWorker {
         if !self.timing.unwatched || self.timing.realtime {
             self.worker.timer.schedule(clock.start_ns, OriginTimerEvent::Tick);
         }
-        let mut account = self.worker.timer.account();
+        let mut account = self.worker.timer.lag_recorder();
         (!self.timing.unwatched)
             .then(|| ThreadMonitor::begin(self.identity, clock, &mut account).listeners(self.sockets.clone()))
     }
@@ -178,11 +178,11 @@ impl OriginWorker {
             OriginTimerEvent::SecondEnd => self.send_snapshot(self.worker.end_second(), self_check),
             OriginTimerEvent::Tick => {
                 let now_ns = monotonic_ns();
-                self.worker.arrivals.set(Arrivals::measure());
+                self.worker.arrivals.set(ClockOffset::measure());
                 self.worker.timer.schedule(monitor::next_tick_ns(at_ns, now_ns), OriginTimerEvent::Tick);
-                self_check.breather.breathe(now_ns);
+                self_check.breather.yield_if_due(now_ns);
                 let Some(monitor) = &mut self_check.monitor else { return };
-                for stall in monitor.tick(now_ns, &mut self.worker.timer.account()) {
+                for stall in monitor.tick(now_ns, &mut self.worker.timer.lag_recorder()) {
                     self.reports.send(OriginReport::Measured(Measured::Stall(stall.into())));
                 }
             }
@@ -191,7 +191,7 @@ impl OriginWorker {
 
     /// Sends the measurements of the thread first: with the last snapshot, everything has been said.
     fn send_snapshot(&self, snapshot: OriginSnapshot, self_check: &mut SelfCheck) {
-        let account = &mut self.worker.timer.account();
+        let account = &mut self.worker.timer.lag_recorder();
         // Origins are matched to phases by time.
         let interval =
             self_check.monitor.as_mut().and_then(|monitor| monitor.end_interval(monotonic_ns(), 0, account));

@@ -15,9 +15,9 @@ use super::config::SharedOrigins;
 use super::head::DateWriters;
 use super::tally::{OriginSnapshot, OriginTally};
 use assay_base::clock::monotonic_ns;
-use assay_net::arrival::Arrivals;
 use assay_net::byte_stream::{ByteStream, tls_error};
-use assay_net::timer::{Ticket, Timer};
+use assay_net::rx_timestamps::ClockOffset;
+use assay_net::timer::{Timer, TimerKey};
 use assay_protocol::clock::RunClock;
 
 /// Most bytes taken from a socket at once.
@@ -107,7 +107,7 @@ pub struct WorkerState {
     /// Connections accepted so far.
     pub accepted: Cell<u64>,
     /// Offset between the kernel's timestamps and `CLOCK_MONOTONIC`.
-    pub arrivals: Cell<Arrivals>,
+    pub arrivals: Cell<ClockOffset>,
     /// Number of the current interval.
     second: Cell<u64>,
 }
@@ -120,7 +120,7 @@ pub struct AcceptedConnection {
     pub uses_left: u64,
     pub alarm: Rc<TaskAlarm>,
     /// Timeout of the idle connection, and the timer's ticket for it.
-    pub idle: Option<(u64, Ticket)>,
+    pub idle: Option<(u64, TimerKey)>,
 }
 
 impl WorkerState {
@@ -138,7 +138,7 @@ impl WorkerState {
             gzip: RefCell::default(),
             open: Cell::new(0),
             accepted: Cell::new(0),
-            arrivals: Cell::new(Arrivals::measure()),
+            arrivals: Cell::new(ClockOffset::measure()),
             second: Cell::new(0),
         })
     }
@@ -225,7 +225,7 @@ pub(super) fn count_handshake(worker: &WorkerState, stream: &mut ByteStream<TcpS
     let Some(handshake) = stream.take_handshake() else { return };
     let mut tally = worker.tally.borrow_mut();
     let counts = &mut tally.current_recorder().counts;
-    let session = if handshake.agreed.resumed { &mut counts.tls_resumed } else { &mut counts.tls_full };
+    let session = if handshake.negotiated.resumed { &mut counts.tls_resumed } else { &mut counts.tls_full };
     *session += 1;
 }
 

@@ -111,7 +111,7 @@ pub async fn drive(
 ) -> Result<ReplayResults, ReplayError> {
     let xacts = options.xacts.as_deref().map(Xacts::create).transpose()?;
     let resources = Resources::new();
-    resources.keep_deadlines();
+    resources.run_deadlines();
     let threads = ThreadUsage::now(&options);
     let shared = Rc::new(ReplayState {
         options,

@@ -7,7 +7,7 @@ use assay_net::body::{BodyError, BodyReader};
 use assay_net::byte_stream::{Handshake, tls_error};
 use assay_net::pool::Pool;
 use assay_net::tls::error::TlsError;
-use assay_net::upstream::{Patience, Upstream, UpstreamError};
+use assay_net::upstream::{Upstream, UpstreamError, UpstreamTimeouts};
 use assay_record::spe::ResponseError;
 use assay_workload::mark::HEADER;
 
@@ -167,7 +167,7 @@ async fn bounded<T>(
 async fn connect(
     request: &ReplayRequest,
     context: &ExchangeContext<'_>,
-    patience: Patience,
+    patience: UpstreamTimeouts,
     result: &mut ExchangeResult,
 ) -> Result<Box<Upstream>, AttemptError> {
     let (to, pool) = (context.options.to, context.pool);
@@ -197,7 +197,7 @@ async fn connect(
     result.handshake = upstream.connection.stream.take_handshake();
     let made_ns = result.handshake.as_ref().map_or_else(monotonic_ns, |handshake| handshake.begun_ns);
     result.connected_ns.get_or_insert(made_ns);
-    Ok(upstream.timed())
+    Ok(upstream.with_timing())
 }
 
 async fn attempt(
@@ -209,7 +209,7 @@ async fn attempt(
     result: &mut ExchangeResult,
 ) -> Result<Option<Box<Upstream>>, AttemptError> {
     let limit = context.options.timeout;
-    let patience = Patience { connect: limit, response: limit };
+    let patience = UpstreamTimeouts { connect: limit, response: limit };
     let mut upstream = match connection {
         Some(upstream) => upstream,
         None => connect(request, context, patience, result).await?,

@@ -20,8 +20,10 @@ use assay_http::target::Target;
 use assay_net::HEALTH_PATH;
 use assay_net::body::BodyError;
 use assay_net::connection::Resources;
-use assay_net::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
-use assay_net::listen::{accept, listen_alone};
+use assay_net::exchange::{
+    self, AfterResponse, ClientLimits, Exchange, Handler, Refusal, Request, ResponseFraming,
+};
+use assay_net::listen::{accept, listen_std};
 use assay_net::thread_times::{ThreadTimes, this_thread};
 use assay_workload::mark::HEADER;
 use schemars::JsonSchema;
@@ -91,7 +93,7 @@ impl SimulatedOrigins {
 
     /// Usage of their thread up to now; none: it does not run, or the system does not tell.
     pub(crate) fn thread_times(&self) -> Option<ThreadTimes> {
-        ThreadTimes::of(*self.thread.get()?)
+        ThreadTimes::of_thread(*self.thread.get()?)
     }
 
     pub fn catalogue(&self) -> &Catalogue {
@@ -135,7 +137,7 @@ impl OriginServer {
         let (mut open, mut addresses) = (Vec::new(), Vec::new());
         for listener in listeners {
             let refused = |cause| ReplayError::Origin { address: listener.listen, cause };
-            let socket = listen_alone(listener.listen).map_err(refused)?;
+            let socket = listen_std(listener.listen).map_err(refused)?;
             addresses.push(socket.local_addr().map_err(refused)?);
             open.push((socket, listener.host));
         }
@@ -173,7 +175,7 @@ fn serve(
     simulated.thread.get_or_init(this_thread);
     runtime.block_on(async move {
         let resources = Resources::new();
-        resources.keep_deadlines();
+        resources.run_deadlines();
         for (socket, host) in listeners {
             let (resources, host) = (Rc::clone(&resources), host.map(Rc::<str>::from));
             let simulated = Arc::clone(&simulated);
@@ -198,7 +200,7 @@ fn serve(
 struct SimulatedResponse {
     status: u16,
     lines: Vec<u8>,
-    framing: Framing,
+    framing: ResponseFraming,
     key: u64,
     body_bytes: u64,
     /// After so long.
@@ -214,32 +216,32 @@ struct ProxyConnection {
 }
 
 impl Handler for ProxyConnection {
-    type Stream = TcpStream;
+    type Transport = TcpStream;
 
     fn exchange(&mut self) -> &mut Exchange {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<AfterResponse> {
         let is_head = head.method == "HEAD";
         if let Err(error) = Target::of(head) {
-            self.exchange.give_up();
+            self.exchange.close_after_response();
             let text = format!("{error}\n");
             return self
                 .exchange
                 .send_text(error.status(), b"", &text, is_head)
                 .await
-                .map(|()| Next::Request);
+                .map(|()| AfterResponse::Request);
         }
-        let has_body = !self.exchange.is_read();
+        let has_body = !self.exchange.is_body_read();
         if has_body && let Err(error) = self.skip_body(head.expect_continue).await {
-            return self.refuse_body(error, is_head).await.map(|()| Next::Request);
+            return self.refuse_body(error, is_head).await.map(|()| AfterResponse::Request);
         }
         let response = self.simulated.response(head, !has_body, self.host.as_deref());
         if !response.think.is_zero() {
             tokio::time::sleep(response.think).await;
         }
-        self.send(&response).await.map(|()| Next::Request)
+        self.send(&response).await.map(|()| AfterResponse::Request)
     }
 
     async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
@@ -260,7 +262,7 @@ impl ProxyConnection {
     async fn refuse_body(&mut self, error: BodyError, is_head: bool) -> io::Result<()> {
         match error {
             BodyError::Coding(error) => {
-                self.exchange.give_up();
+                self.exchange.close_after_response();
                 self.exchange.send_text(400, b"", &format!("{error}\n"), is_head).await
             }
             BodyError::Io(error) => Err(error),
@@ -292,7 +294,7 @@ impl SimulatedOrigins {
         let plain = |status: u16| SimulatedResponse {
             status,
             lines: b"Cache-Control: no-store\r\n".to_vec(),
-            framing: Framing::Length(0),
+            framing: ResponseFraming::Length(0),
             key: 0,
             body_bytes: 0,
             think: Duration::ZERO,
@@ -321,7 +323,11 @@ impl SimulatedOrigins {
         SimulatedResponse {
             status,
             lines: self.lines(head, key, entry, status),
-            framing: if matches!(status, 204 | 304) { Framing::None } else { Framing::Length(entry.bytes) },
+            framing: if matches!(status, 204 | 304) {
+                ResponseFraming::None
+            } else {
+                ResponseFraming::Length(entry.bytes)
+            },
             key,
             body_bytes: if has_body { entry.bytes } else { 0 },
             think: self.think,

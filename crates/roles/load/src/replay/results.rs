@@ -216,7 +216,7 @@ impl ReplayTally {
         }
         if let Some(handshake) = &result.handshake {
             self.handshake.record(handshake.ended_ns.saturating_sub(handshake.begun_ns) / 1000);
-            let agreed = &handshake.agreed;
+            let agreed = &handshake.negotiated;
             *(if agreed.resumed { &mut self.tls.resumed } else { &mut self.tls.full }) += 1;
             let parameters = format!("TLS {} {}", agreed.version, agreed.cipher);
             *self.tls.by_parameters.entry(parameters).or_default() += 1;

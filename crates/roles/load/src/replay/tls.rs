@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 
-use assay_net::tls::client::{Client, Name, SettingsError};
+use assay_net::tls::client::{TlsClient, TlsServerName, TlsSettingsError};
 use assay_net::tls::error::{TlsError, TlsErrorKind};
 use assay_net::tls::session::Session;
 
@@ -19,7 +19,7 @@ const HTTPS_PORT: u16 = 443;
 /// TLS of a replay.
 #[derive(Debug, Clone)]
 pub struct ReplayTls {
-    pub client: Client,
+    pub client: TlsClient,
     /// The address itself speaks TLS; else only the hosts of `https` URLs do, in tunnels through it.
     pub to_address: bool,
 }
@@ -66,20 +66,21 @@ fn with_port(authority: &str) -> String {
 }
 
 /// The sessions of one client, which it can resume.
-pub(crate) struct ClientSessions(Client);
+pub(crate) struct ClientSessions(TlsClient);
 
 impl ClientSessions {
     /// Begins a session with the host of an authority.
     pub(crate) fn connect(&self, authority: &str) -> Result<Session, TlsError> {
-        let unusable = |error: SettingsError| TlsError::new(TlsErrorKind::CertificateName, error.to_string());
-        self.0.connect(&Name::of_authority(authority).map_err(unusable)?, true)
+        let unusable =
+            |error: TlsSettingsError| TlsError::new(TlsErrorKind::CertificateName, error.to_string());
+        self.0.connect(&TlsServerName::from_authority(authority).map_err(unusable)?, true)
     }
 }
 
 /// Sessions by client of the log: tickets are never shared between clients.
 #[derive(Default)]
 pub(crate) struct ClientSessionCache {
-    known: RefCell<HashMap<Box<str>, Client>>,
+    known: RefCell<HashMap<Box<str>, TlsClient>>,
     /// In the order in which they came.
     order: RefCell<VecDeque<Box<str>>>,
 }
@@ -91,7 +92,7 @@ impl ClientSessionCache {
         if let Some(found) = known.get(client) {
             return ClientSessions(found.clone());
         }
-        let new = tls.client.forgetful();
+        let new = tls.client.with_own_sessions();
         if keep {
             let mut order = self.order.borrow_mut();
             if order.len() == MOST_CLIENTS
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn sessions_are_kept_for_a_bounded_number_of_clients() {
-        let client = Client::new(Trust::Everybody, &Offer::default()).unwrap();
+        let client = TlsClient::new(Trust::Everybody, &Offer::default()).unwrap();
         let (tls, sessions) = (ReplayTls { client, to_address: true }, ClientSessionCache::default());
         for number in 0..MOST_CLIENTS + 5 {
             sessions.for_client(&tls, &format!("c{number}"), number != 7);

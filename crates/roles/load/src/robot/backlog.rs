@@ -11,12 +11,12 @@
 //! # Own delays
 //!
 //! For each xact a robot measures how late it was sent, how long its response lay unread (the kernel timestamps what it
-//! receives, `net::arrival`; converted to `CLOCK_MONOTONIC` every 20 ms), and how late the origin was (`-d<µs>` in its
+//! receives, `net::rx_timestamps`; converted to `CLOCK_MONOTONIC` every 20 ms), and how late the origin was (`-d<µs>` in its
 //! mark: how long the request lay unread there, and by how much its think time ended late). This file computes the effect
 //! of a delay of a millisecond or more on others: no departure moves by more than the longest delay of arrivals. Xacts
 //! that were held back or sent in the burst are recorded separately from those that were merely in flight, which met it
 //! only if the target was busy. Up to 0.1 ms for which a response lay unread is subtracted from its times
-//! (`net::arrival::sooner_us`): the last byte counts at the kernel's timestamp. Up to 50 µs of lateness is subtracted,
+//! (`net::rx_timestamps::min_unread_us`): the last byte counts at the kernel's timestamp. Up to 50 µs of lateness is subtracted,
 //! too (`Xact::begun_late_us`): a time begins when its request was sent. An xact that can have been delayed by 50 µs or
 //! more is recorded once more, with its time as seen and the least that it can have been (`Times::disturbed`).
 

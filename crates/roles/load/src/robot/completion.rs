@@ -14,7 +14,7 @@ use super::setup::RobotSetup;
 use super::worker::{EXAMPLES, RobotReport, Worker};
 use super::xact::{NONE, Xact};
 use crate::tally::{self, CompletedXact, OwnDelays};
-use assay_net::arrival::sooner_us;
+use assay_net::rx_timestamps::min_unread_us;
 
 /// Columns of the log that the xact itself does not hold.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,7 +32,7 @@ impl Worker {
     pub fn complete(&mut self, place: u32, start: &ResponseStart, body_bytes: u64, now_ns: u64) {
         let Some(xact) = self.xacts.try_remove(place as usize) else { return };
         self.levels.in_flight -= 1;
-        self.quick.note(now_ns.saturating_sub(xact.sent_ns));
+        self.quick.record(now_ns.saturating_sub(xact.sent_ns));
         if xact.method.has_body() {
             self.note_post(&xact, now_ns);
         }
@@ -52,7 +52,7 @@ impl Worker {
         let end_ns = xact.received_ns(now_ns, unread_us);
         let own = OwnDelays {
             before_us: xact.own.before_us.saturating_sub(xact.begun_late_us()),
-            last_us: unread_us - sooner_us(unread_us),
+            last_us: unread_us - min_unread_us(unread_us),
             disturbance: self.control.backlog.disturbance(xact.sent_ns, now_ns),
             ..xact.own
         };

@@ -21,7 +21,7 @@ use super::streams::Streams;
 use super::worker::Worker;
 use super::xact::NONE;
 use assay_base::clock::monotonic_ns;
-use assay_net::arrival::{handshake_ns, note_arrivals};
+use assay_net::rx_timestamps::{enable_rx_timestamps, handshake_ns};
 use assay_net::sockets::Readiness;
 
 /// A connection that is made sooner needs no look at how long its handshake took.
@@ -170,7 +170,7 @@ impl Worker {
         let slot = self.connections.vacant_key() as u32;
         let begun = begin_connect(address, source).and_then(|socket| {
             // A kernel that cannot leaves the robots' own delays unknown, which is no reason not to send.
-            let _ = note_arrivals(&socket);
+            let _ = enable_rx_timestamps(&socket);
             self.sockets.add(&socket, key_of(slot, id))?;
             Ok(socket)
         });
@@ -339,8 +339,8 @@ impl Worker {
         while readiness.is_readable() && self.is_open(slot, id) {
             let RobotConnection { transport, .. } = &self.connections[slot as usize];
             if taken >= TURN_BYTES
-                && !transport.has_heard_end()
-                && self.sockets.tell_again(transport.socket(), key).is_ok()
+                && !transport.has_received_close()
+                && self.sockets.rearm(transport.socket(), key).is_ok()
             {
                 return;
             }
@@ -391,7 +391,7 @@ impl Worker {
         let place = connection.xact;
         match established {
             Ok(()) => {
-                connection.stage = if connection.transport.is_secured() {
+                connection.stage = if connection.transport.is_tls() {
                     ConnectionStage::Securing
                 } else {
                     ConnectionStage::Established
@@ -431,7 +431,7 @@ impl Worker {
             });
         }
         let connection = &mut self.connections[slot as usize];
-        connection.stage = if connection.transport.is_secured() {
+        connection.stage = if connection.transport.is_tls() {
             ConnectionStage::Securing
         } else {
             ConnectionStage::Established
@@ -591,7 +591,7 @@ pub fn write(transport: &mut ByteStream<Socket>, bytes: &[u8]) -> io::Result<usi
             }
             Err(error) => return Err(error),
         }
-        if written == bytes.len() || !transport.is_secured() || transport.has_unsent() {
+        if written == bytes.len() || !transport.is_tls() || transport.has_unsent() {
             return Ok(written);
         }
     }

@@ -34,7 +34,7 @@ use crate::tally::merge::{MergedInterval, SnapshotMerger, WorkerSnapshot};
 use assay_base::clock::{SECOND_NS, monotonic_ns};
 use assay_net::sockets::Sockets;
 use assay_net::timer::Timer;
-use assay_net::worker::{Breather, Seat, Worker as WorkerThread, cpu_of};
+use assay_net::worker::{CpuPlacement, Worker as WorkerThread, Yielder, cpu_of};
 use assay_protocol::clock::RunClock;
 use assay_protocol::stdio::{Commands, StdioError};
 
@@ -120,7 +120,7 @@ impl WorkerPool {
                 started,
                 reports: report.clone(),
             };
-            let seat = Seat { cpu, realtime: spec.timing.realtime };
+            let seat = CpuPlacement { cpu, realtime: spec.timing.realtime };
             workers.push(WorkerThread::start(format!("robots-{index}"), seat, move || assignment.run())?);
             starts.push(start);
         }
@@ -503,9 +503,9 @@ impl WorkerAssignment {
         // Once all have sent theirs or ended, no more are waited for.
         drop(self.ready);
         let Ok(control) = self.started.await else { return Ok(()) };
-        let monitor =
-            (!timing.unwatched).then(|| ThreadMonitor::begin(identity, control.clock, &mut timer.account()));
-        let self_check = SelfCheck { monitor, breather: Breather::new(timing.realtime) };
+        let monitor = (!timing.unwatched)
+            .then(|| ThreadMonitor::begin(identity, control.clock, &mut timer.lag_recorder()));
+        let self_check = SelfCheck { monitor, breather: Yielder::new(timing.realtime) };
         let sockets = Rc::new(Sockets::new().map_err(RobotsError::Runtime)?);
         let io = WorkerIo { timer: timer.clone(), sockets: sockets.clone(), self_check };
         let mut worker = Worker::new(setup, control, slice, schedule, self.log, self.reports, io);

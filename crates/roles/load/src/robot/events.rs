@@ -1,15 +1,15 @@
 //! Timer events of a worker: launches, ends of intervals, and ticks.
 //!
 //! The timer wakes it for those, sockets wake it when bytes have come; either way one `&mut Worker` does all there is to do
-//! ([`Duty`]), and nothing waits inside.
+//! ([`EventHandler`]), and nothing waits inside.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use assay_base::clock::{SECOND_NS, monotonic_ns};
-use assay_net::arrival::Arrivals;
-use assay_net::gather::Quick;
+use assay_net::coalesce::LowQuantile;
+use assay_net::rx_timestamps::ClockOffset;
 use assay_net::sockets::Readiness;
-use assay_net::timer::Duty;
+use assay_net::timer::EventHandler;
 use assay_workload::model::RobotIndex;
 
 use super::schedule::ScheduleStep;
@@ -148,7 +148,7 @@ impl Worker {
         let now_ns = monotonic_ns();
         self.check_self(now_ns);
         // The kernel stamps by the wall clock, which may be slewed: its offset is measured again and again.
-        self.arrivals = Arrivals::measure();
+        self.arrivals = ClockOffset::measure();
         let next_ns = monitor::next_tick_ns(at_ns, now_ns) + TICK_NS;
         self.control.backlog.update(now_ns, next_ns, self.levels.in_flight, &mut self.in_flight_baseline);
         self.timer.schedule(monitor::next_tick_ns(at_ns, now_ns), RobotTimerEvent::Tick);
@@ -220,8 +220,8 @@ impl Worker {
     }
 }
 
-impl Duty<RobotTimerEvent> for Worker {
-    fn ring(&mut self, at_ns: u64, alarm: RobotTimerEvent) {
+impl EventHandler<RobotTimerEvent> for Worker {
+    fn on_timer(&mut self, at_ns: u64, alarm: RobotTimerEvent) {
         match alarm {
             RobotTimerEvent::Schedule => self.run_due(),
             RobotTimerEvent::Tick => self.tick(at_ns),
@@ -232,21 +232,21 @@ impl Duty<RobotTimerEvent> for Worker {
     }
 
     #[inline]
-    fn ready(&mut self, key: u64, readiness: Readiness) -> u32 {
+    fn on_ready(&mut self, key: u64, readiness: Readiness) -> u32 {
         self.responses_on_streams = 0;
         self.serve_socket(key, readiness);
         self.responses_on_streams.max(1)
     }
 
-    fn under_way(&self) -> u64 {
+    fn in_flight(&self) -> u64 {
         self.levels.in_flight
     }
 
-    fn quick(&self) -> Quick {
+    fn low_response_time(&self) -> LowQuantile {
         self.quick
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.schedule_state.finished
     }
 }

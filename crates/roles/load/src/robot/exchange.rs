@@ -25,8 +25,8 @@ use crate::check::CheckVerdict;
 use crate::tally::ideal::{IdealEvent, SentLookup};
 use crate::tally::{method_name, micros};
 use assay_base::clock::monotonic_ns;
-use assay_net::arrival::Received;
 use assay_net::byte_stream::tls_error;
+use assay_net::rx_timestamps::RxTimestamp;
 use assay_protocol::clock::RunClock;
 use assay_workload::mark::RequestMark;
 
@@ -132,7 +132,7 @@ impl Worker {
     }
 
     /// Handles bytes that came on a connection: of one response, or of several.
-    pub fn receive(&mut self, slot: u32, bytes: &[u8], received: Received) {
+    pub fn receive(&mut self, slot: u32, bytes: &[u8], received: RxTimestamp) {
         let now_ns = monotonic_ns();
         self.unread_us = self.arrivals.unread_us(received, now_ns);
         self.control.backlog.record_delay(now_ns.saturating_sub(u64::from(self.unread_us) * 1_000), now_ns);

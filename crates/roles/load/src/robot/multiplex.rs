@@ -137,7 +137,7 @@ impl Worker {
             let body = &scratch[length..];
             let wire_head = WireHead {
                 method: head.method.as_bytes(),
-                scheme: if transport.is_secured() { b"https" } else { b"http" },
+                scheme: if transport.is_tls() { b"https" } else { b"http" },
                 authority: head.host.unwrap_or_default(),
                 path: head.target.as_bytes(),
             };

@@ -12,9 +12,9 @@ use super::xact::Xact;
 impl Worker {
     /// Checks the thread for stalls, and reports them.
     pub fn check_self(&mut self, now_ns: u64) {
-        self.self_check.breather.breathe(now_ns);
+        self.self_check.breather.yield_if_due(now_ns);
         let Some(monitor) = &mut self.self_check.monitor else { return };
-        let stalls = monitor.tick(now_ns, &mut self.timer.account());
+        let stalls = monitor.tick(now_ns, &mut self.timer.lag_recorder());
         for stall in stalls {
             self.report(RobotReport::Measured(Measured::Stall(stall.into())));
         }
@@ -24,7 +24,7 @@ impl Worker {
     pub fn report_thread_interval(&mut self, now_ns: u64) {
         let phase = self.phase();
         let Some(monitor) = &mut self.self_check.monitor else { return };
-        let interval = monitor.end_interval(now_ns, phase, &mut self.timer.account());
+        let interval = monitor.end_interval(now_ns, phase, &mut self.timer.lag_recorder());
         if let Some(interval) = interval {
             self.report(RobotReport::Measured(Measured::Thread(interval.into())));
         }

@@ -6,7 +6,7 @@
 use assay_http::chunked::{Decoder, Piece};
 use assay_http::framing::BodyFraming;
 use assay_http::head::ResponseHead;
-use assay_net::limits::MOST_INTERIM_RESPONSES;
+use assay_net::limits::MAX_INTERIM_RESPONSES;
 use assay_workload::body::Pool;
 use assay_workload::mark;
 
@@ -96,7 +96,7 @@ impl ResponseReader {
     /// Counts an interim response. A target that sends them without end would keep its robots busy with that alone.
     pub fn begin_interim(&mut self) -> Result<(), ResponseError> {
         self.interim += 1;
-        if self.interim > MOST_INTERIM_RESPONSES { Err(ResponseError::EndlessInterim) } else { Ok(()) }
+        if self.interim > MAX_INTERIM_RESPONSES { Err(ResponseError::EndlessInterim) } else { Ok(()) }
     }
 
     /// Takes a head that came in another form than HTTP/1, final and complete; `ends`: there is no body. `judge` as for

@@ -5,7 +5,7 @@ use assay_http::coding::GzipError;
 use assay_http::head::HeadError;
 use assay_http::range::MultipartError;
 use assay_measurement::error_kind::ErrorKind;
-use assay_net::limits::MOST_INTERIM_RESPONSES;
+use assay_net::limits::MAX_INTERIM_RESPONSES;
 use thiserror::Error;
 
 use crate::check::CheckError;
@@ -29,7 +29,7 @@ pub enum ResponseError {
     #[error("status 101, but no upgrade was requested")]
     Upgrade,
     /// Interim responses without an end.
-    #[error("more than {MOST_INTERIM_RESPONSES} interim responses (1xx) came before the response")]
+    #[error("more than {MAX_INTERIM_RESPONSES} interim responses (1xx) came before the response")]
     EndlessInterim,
     /// The connection ended in the middle of the head.
     #[error("the connection was closed after {0} bytes of the head")]

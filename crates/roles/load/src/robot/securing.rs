@@ -22,31 +22,31 @@ impl Worker {
         serial: u32,
         origin: u16,
     ) -> io::Result<ByteStream<Socket>> {
-        let Some(tls) = &self.setup.tls else { return Ok(ByteStream::clear(socket)) };
+        let Some(tls) = &self.setup.tls else { return Ok(ByteStream::cleartext(socket)) };
         let robot = &mut self.robots[robot as usize];
         let client = robot.tls.get_or_insert_with(|| {
             Box::new(match robot.version {
-                HttpVersion::Http2 => tls.client.speaking(HTTP_2),
-                _ => tls.client.forgetful(),
+                HttpVersion::Http2 => tls.client.with_protocol(HTTP_2),
+                _ => tls.client.with_own_sessions(),
             })
         });
         let resumes = self.setup.resumes(tls, robot.index, serial);
         let session = client.connect(tls.name_of(origin), resumes);
-        Ok(ByteStream::secured(socket, session.map_err(io::Error::other)?))
+        Ok(ByteStream::over_tls(socket, session.map_err(io::Error::other)?))
     }
 
     /// Goes on with the TLS handshake of a connection.
     #[cold]
     pub fn secure(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
-        match connection.transport.shake_hands() {
+        match connection.transport.handshake() {
             Ok(()) => {}
             Err(error) if error.kind() == IoErrorKind::WouldBlock => return,
             Err(error) => return self.fail_to_secure(slot, &error),
         }
         let handshake = connection.transport.take_handshake();
         let is_multiplexed = connection.streams.is_some();
-        if is_multiplexed && handshake.as_ref().is_some_and(|handshake| !handshake.agreed.is_http2) {
+        if is_multiplexed && handshake.as_ref().is_some_and(|handshake| !handshake.negotiated.is_http2) {
             let why = "the target did not agree to speak HTTP/2 (ALPN `h2`)";
             let error = TlsError::new(TlsErrorKind::NoCommonParameters, why);
             return self.fail_to_secure(slot, &io::Error::other(error));
@@ -78,9 +78,10 @@ impl Worker {
         let recorder = self.recorder(phase);
         recorder.handshake.record(handshake.ended_ns.saturating_sub(begun_ns) / 1_000);
         let counts = &mut recorder.counts;
-        let session = if handshake.agreed.resumed { &mut counts.tls_resumed } else { &mut counts.tls_full };
+        let session =
+            if handshake.negotiated.resumed { &mut counts.tls_resumed } else { &mut counts.tls_full };
         *session += 1;
-        let name = format!("{} {}", handshake.agreed.version, handshake.agreed.cipher);
+        let name = format!("{} {}", handshake.negotiated.version, handshake.negotiated.cipher);
         *counts.by_tls.entry(name).or_default() += 1;
     }
 

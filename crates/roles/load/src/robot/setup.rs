@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::spec::{RobotsSpec, Target};
 use assay_base::random::Rng;
 use assay_cache::behaviour::SharesFrom;
-use assay_net::tls::client::{Client, Name, SettingsError};
+use assay_net::tls::client::{TlsClient, TlsServerName, TlsSettingsError};
 use assay_net::tls::settings::ClientTls;
 use assay_net::tls::setup::{self, TlsSetupError};
 use assay_workload::Purpose;
@@ -72,7 +72,7 @@ pub enum SetupError {
     TlsName {
         /// The authority of an origin.
         authority: String,
-        cause: SettingsError,
+        cause: TlsSettingsError,
     },
     /// A range of robots that the workload does not have.
     #[error("there are no robots {first} to {last}: the workload has {count}, counted from 0")]
@@ -140,11 +140,11 @@ pub struct RobotSetup {
 /// TLS of the robots.
 #[derive(Debug)]
 pub struct RobotTls {
-    pub client: Client,
+    pub client: TlsClient,
     /// Probability that a connection offers to resume an earlier session.
     resumption: f64,
     /// The name that each origin's certificate is verified for.
-    names: Vec<Name>,
+    names: Vec<TlsServerName>,
 }
 
 /// Limits and habits of the robots of a group.
@@ -347,7 +347,7 @@ impl ClockErrorBound {
 impl RobotTls {
     fn new(settings: &ClientTls, workload: &Workload) -> Result<Self, SetupError> {
         let name = |origin: &assay_workload::model::Origin| {
-            Name::of_authority(&origin.authority)
+            TlsServerName::from_authority(&origin.authority)
                 .map_err(|cause| SetupError::TlsName { authority: origin.authority.clone(), cause })
         };
         Ok(Self {
@@ -358,7 +358,7 @@ impl RobotTls {
     }
 
     /// Name that the certificate of an origin, or of a proxy that stands for it, is verified for.
-    pub fn name_of(&self, origin: OriginIndex) -> &Name {
+    pub fn name_of(&self, origin: OriginIndex) -> &TlsServerName {
         &self.names[usize::from(origin)]
     }
 }

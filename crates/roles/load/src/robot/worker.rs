@@ -27,11 +27,11 @@ use crate::tally::RobotRecorder;
 use crate::tally::ideal::IdealEvent;
 use crate::tally::merge::WorkerSnapshot;
 use crate::tally::recorders::Recorders;
-use assay_net::arrival::Arrivals;
-use assay_net::gather::Quick;
+use assay_net::coalesce::LowQuantile;
+use assay_net::rx_timestamps::ClockOffset;
 use assay_net::sockets::Sockets;
-use assay_net::timer::{Ticket, Timer};
-use assay_net::tls::client::Client;
+use assay_net::timer::{Timer, TimerKey};
+use assay_net::tls::client::TlsClient;
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 128 * 1024;
@@ -100,7 +100,7 @@ pub struct Robot {
     /// None: there is nothing to remember.
     pub memory: Option<Box<RobotMemory>>,
     /// TLS client with the sessions that it can resume; none: in the clear, or not connected yet.
-    pub tls: Option<Box<Client>>,
+    pub tls: Option<Box<TlsClient>>,
 }
 
 /// A best-effort robot's own state.
@@ -126,7 +126,7 @@ pub struct ScheduleState {
     /// The last interval has ended.
     pub finished: bool,
     /// The timer that is set for the next launch or end of an interval.
-    pub next: Option<Ticket>,
+    pub next: Option<TimerKey>,
     /// The first launches were made.
     pub begun: bool,
     pub ticks: u32,
@@ -177,9 +177,9 @@ pub struct Worker {
     pub self_check: SelfCheck,
     pub schedule: LaunchSchedule,
     /// The time within which its quickest responses come.
-    pub quick: Quick,
+    pub quick: LowQuantile,
     /// Offset between the kernel's timestamps and `CLOCK_MONOTONIC`.
-    pub arrivals: Arrivals,
+    pub arrivals: ClockOffset,
     /// Time for which the bytes being handled lay unread, in microseconds; 0 while there are none.
     pub unread_us: u32,
     /// Assay's delay of the xact whose connection is being released, in microseconds; 0 while there is none.
@@ -239,8 +239,8 @@ impl Worker {
             timer: io.timer,
             sockets: io.sockets,
             self_check: io.self_check,
-            quick: Quick::default(),
-            arrivals: Arrivals::measure(),
+            quick: LowQuantile::default(),
+            arrivals: ClockOffset::measure(),
             unread_us: 0,
             freed_late_us: 0,
             freed_since_ns: 0,

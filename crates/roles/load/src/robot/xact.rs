@@ -16,7 +16,7 @@ use crate::check::CheckedRequest;
 use crate::tally::flights::{Exposure, OriginResidence};
 use crate::tally::ideal::SentLookup;
 use crate::tally::{Instants, OwnDelays, micros};
-use assay_net::arrival::sooner_us;
+use assay_net::rx_timestamps::min_unread_us;
 
 /// No place in a slab.
 pub const NONE: u32 = u32::MAX;
@@ -127,14 +127,14 @@ impl Xact {
     #[inline]
     pub fn begin_response(&mut self, read_ns: u64, unread_us: u32) {
         self.first_byte_ns = self.received_ns(read_ns, unread_us);
-        self.own.first_us = unread_us - sooner_us(unread_us);
+        self.own.first_us = unread_us - min_unread_us(unread_us);
     }
 
     /// Instant at which bytes that are read now had come for certain, having lain unread for `unread_us` by the
     /// kernel's stamp: not before any bytes that came earlier.
     #[inline]
     pub fn received_ns(&self, read_ns: u64, unread_us: u32) -> u64 {
-        let received_ns = read_ns.saturating_sub(u64::from(sooner_us(unread_us)) * 1_000);
+        let received_ns = read_ns.saturating_sub(u64::from(min_unread_us(unread_us)) * 1_000);
         received_ns.max(self.first_byte_ns.max(self.sent_ns))
     }
 

@@ -18,7 +18,7 @@ use assay_cache::freshness::{RequestControl, Reuse};
 use assay_http::coding::GzipReader;
 use assay_http::head::RequestHead;
 use assay_net::fields;
-use assay_net::flow::Taken;
+use assay_net::shared_body::BodyRead;
 use tokio::task::spawn_local;
 
 use self::queue::PrefetchJob;
@@ -145,21 +145,21 @@ async fn prefetch(shared: &Rc<ProxyShared>, job: &PrefetchJob) {
     let FetchOutcome::Response(fetched) = fetch.settled().await else { return };
     if !fetched.is_shared || fetched.length.is_some_and(|bytes| bytes > job.budget.get()) {
         // Not shared, so of no use to any client; or too large, and so would be whatever follows.
-        fetch.flow.keep(false);
+        fetch.flow.set_retained(false);
         if fetched.is_shared {
             job.budget.set(0);
         }
         return;
     }
     let mut parts = Vec::new();
-    while reader.take(&mut parts).await == Taken::Chunks {
+    while reader.read(&mut parts).await == BodyRead::Chunks {
         let bytes: usize = parts.drain(..).map(|part| part.len()).sum();
         shared.prefetcher.count(|c| c.prefetched_bytes += bytes as u64);
         match job.budget.get().checked_sub(bytes as u64) {
             Some(left) => job.budget.set(left),
             None => {
                 job.budget.set(0);
-                fetch.flow.keep(false);
+                fetch.flow.set_retained(false);
                 return;
             }
         }

@@ -11,7 +11,7 @@ use assay_http::head::RequestHead;
 use assay_http::target;
 use assay_net::HEALTH_PATH;
 use assay_net::body::{BodyError, Chunk};
-use assay_net::exchange::{self, Exchange, Handler, Next, Refusal, Request};
+use assay_net::exchange::{self, AfterResponse, Exchange, Handler, Refusal, Request};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 
@@ -44,17 +44,17 @@ pub async fn serve(stream: TcpStream, connected: ListenerConnection) {
 }
 
 impl Handler for CollectorClient {
-    type Stream = TcpStream;
+    type Transport = TcpStream;
 
     fn exchange(&mut self) -> &mut Exchange {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<AfterResponse> {
         self.lost = None;
         if is_health_check(head) && !self.shared.is_direct(self.listener) {
             self.send_error(200, "the listener is open", false).await?;
-            return Ok(Next::Request);
+            return Ok(AfterResponse::Request);
         }
         self.shared.count_listener(self.listener, |c| c.requests += 1);
         (self.sent, self.arrived_ns) = (SentResponse::default(), monotonic_ns());
@@ -69,7 +69,7 @@ impl Handler for CollectorClient {
 }
 
 impl CollectorClient {
-    async fn respond_to(&mut self, head: &RequestHead<'_>) -> io::Result<Next> {
+    async fn respond_to(&mut self, head: &RequestHead<'_>) -> io::Result<AfterResponse> {
         let shared = Rc::clone(&self.shared);
         if head.method == "CONNECT" {
             return self.accept_tunnel(head).await;
@@ -96,11 +96,11 @@ impl CollectorClient {
         client_request.write_key(body.digest, &mut key);
         let result = serve_request(self, &client_request, &key, body).await;
         self.key = key;
-        result.map(|()| Next::Request)
+        result.map(|()| AfterResponse::Request)
     }
 
     /// Accepts a CONNECT. Bytes after its head belong to the tunnel, so it must not announce a body (RFC 9110, 9.3.6).
-    async fn accept_tunnel(&mut self, head: &RequestHead<'_>) -> io::Result<Next> {
+    async fn accept_tunnel(&mut self, head: &RequestHead<'_>) -> io::Result<AfterResponse> {
         let Some(destination) = self.shared.routes.tunnel(head.target) else {
             return refuse(self, 501, "tunnels are not served in front of an origin", false).await;
         };
@@ -112,7 +112,7 @@ impl CollectorClient {
             return refuse(self, error.status(), &error.to_string(), false).await;
         }
         self.tunnel = Some(destination);
-        Ok(Next::Detached)
+        Ok(AfterResponse::Detached)
     }
 
     /// Logs a request and its response, except for tunnels.
@@ -149,11 +149,16 @@ fn is_health_check(head: &RequestHead<'_>) -> bool {
 }
 
 /// Responds to a malformed request; the connection cannot be used afterwards.
-async fn refuse(client: &mut CollectorClient, status: u16, text: &str, is_head: bool) -> io::Result<Next> {
-    client.exchange.give_up();
+async fn refuse(
+    client: &mut CollectorClient,
+    status: u16,
+    text: &str,
+    is_head: bool,
+) -> io::Result<AfterResponse> {
+    client.exchange.close_after_response();
     client.shared.count(|c| c.refused += 1);
     client.send_error(status, text, is_head).await?;
-    Ok(Next::Request)
+    Ok(AfterResponse::Request)
 }
 
 /// Body of a request, with the memory reserved for it.
@@ -186,7 +191,7 @@ async fn receive(
         digest: None,
         reservation: BodyReservation { shared: Rc::clone(&shared), bytes: 0 },
     };
-    if client.exchange.is_read() {
+    if client.exchange.is_body_read() {
         return Ok(body);
     }
     if client_request.head.expect_continue {
@@ -273,7 +278,7 @@ async fn serve_request(
     }
     if client_request.head.max_forwards() == Some(0) {
         // Only recordings may be replayed: behind a proxy, a request has a hop less left than the client's own had.
-        client.sent.status = client.exchange.respond_as_last(client_request.head.method).await?;
+        client.sent.status = client.exchange.respond_as_final_recipient(client_request.head.method).await?;
         return Ok(());
     }
     fetch_and_replay(client, client_request, key.into(), body, confirming, requested_ns).await

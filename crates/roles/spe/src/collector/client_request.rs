@@ -145,7 +145,7 @@ impl<'b> CollectorRequest<'b> {
         let is_condition = |field: &Field<'_>| {
             !self.is_for_origin && (field.is("if-none-match") || field.is("if-modified-since"))
         };
-        fields::append_end_to_end(&mut request, head.headers(), (head.facts.version, NAME), |field| {
+        fields::append_end_to_end(&mut request, head.headers(), head.facts.version, NAME, |field| {
             ["host", "content-length", "expect", number::REQUEST].iter().any(|name| field.is(name))
                 || (head.max_forwards().is_some() && field.is("max-forwards"))
                 || is_condition(field)

@@ -15,7 +15,7 @@ use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, RequestHead, ResponseHead};
 use assay_net::body::{BodyReader, Chunk};
 use assay_net::interim;
-use assay_net::upstream::{Received, Upstream, UpstreamError};
+use assay_net::upstream::{ReceivedHead, Upstream, UpstreamError};
 use tokio::time::sleep;
 
 use crate::collector::recording::{FetchTimings, Recording, RecordingOutcome};
@@ -79,7 +79,7 @@ async fn fetch(
         }
         request.extend_from_slice(b"\r\n");
         let requested_ms = shared.now_ms();
-        let take = |received: Received<'_>| {
+        let take = |received: ReceivedHead<'_>| {
             let times = RecordedTimes { requested_ms, received_ms: shared.now_ms() };
             Ok((RecordedResponse::new(&received.head, &context(&request, plan)?, times), times))
         };
@@ -106,20 +106,20 @@ async fn attempt<T>(
     recording: &Recording,
     plan: &OriginFetch,
     request: &[u8],
-    take: impl FnOnce(Received<'_>) -> T,
+    take: impl FnOnce(ReceivedHead<'_>) -> T,
 ) -> Result<(Box<Upstream>, T, FetchTimings), FetchError> {
     let patience = shared.patience();
     let offset = || monotonic_ns().saturating_sub(recording.requested_ns);
     let address = shared.address_of(&plan.destination).await?;
     let mut timings = FetchTimings { resolved_ns: offset(), ..FetchTimings::default() };
     shared.count(|c| c.origin_requests += 1);
-    let mut origin = shared.connect(address, plan.secured.as_deref()).await?.timed();
+    let mut origin = shared.connect(address, plan.secured.as_deref()).await?.with_timing();
     timings.connected_ns = offset();
     let parts: Vec<&[u8]> = iter::once(request).chain(plan.body.iter().map(|part| &part[..])).collect();
     // Not an error yet: the origin may have responded before it closed.
     let sent = origin.send(&parts, patience).await;
     let record_interim = |head: &ResponseHead<'_>| {
-        if let Some(interim) = interim::passing_unnamed(head) {
+        if let Some(interim) = interim::rewrite_unnamed(head) {
             recording.append_interim(offset(), &interim);
         }
     };

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use assay_base::clock::monotonic_ns;
 use assay_http::framing::BodyFraming;
 use assay_net::body::Chunk;
-use assay_net::exchange::{ClientLimits, Exchange, Framing};
+use assay_net::exchange::{ClientLimits, Exchange, ResponseFraming};
 use assay_net::fields;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -51,7 +51,7 @@ impl CollectorClient {
         let limits = ClientLimits::new(CLIENT_READ, CLIENT_WRITE);
         let exchange = Exchange::new(stream, &shared.resources, limits);
         // Connections are dismissed by listener when room is needed.
-        exchange.connection.deadline.keep(slot_key(listener));
+        exchange.connection.deadline.hold_slot(slot_key(listener));
         let peer =
             exchange.connection.stream.peer_addr().map_or(IpAddr::from([0, 0, 0, 0]), |address| address.ip());
         Self {
@@ -94,14 +94,14 @@ impl CollectorClient {
         if is_not_modified && response.status != 304 {
             self.note(304, &response);
             response.write_not_modified(&mut self.text);
-            self.write_tail(age_s, response.named(), Framing::None);
+            self.write_tail(age_s, response.named(), ResponseFraming::None);
             return self.write_text().await;
         }
         self.note(if is_not_modified { 304 } else { response.status }, &response);
         let framing = self.framing(&response, client_request.head.method);
         self.text.extend_from_slice(response.head());
         self.write_tail(age_s, response.named(), framing);
-        if matches!(framing, Framing::None | Framing::Described(_)) {
+        if matches!(framing, ResponseFraming::None | ResponseFraming::Described(_)) {
             return self.write_text().await;
         }
         self.replay_body(&reader, base_ns, framing).await
@@ -130,7 +130,7 @@ impl CollectorClient {
 
     async fn send_interim(&mut self, interim: &RecordedInterim) -> io::Result<()> {
         self.interim += 1;
-        if self.exchange.takes_interim() { self.exchange.write(&[&interim.head]).await } else { Ok(()) }
+        if self.exchange.accepts_interim() { self.exchange.write(&[&interim.head]).await } else { Ok(()) }
     }
 
     /// Records the response for the log.
@@ -147,7 +147,7 @@ impl CollectorClient {
         &mut self,
         reader: &RecordingReader,
         base_ns: u64,
-        framing: Framing,
+        framing: ResponseFraming,
     ) -> io::Result<()> {
         loop {
             let now_ns = monotonic_ns();
@@ -163,7 +163,7 @@ impl CollectorClient {
                     self.write(framing, end == Some(BodyEnd::Complete)).await?;
                     match end {
                         Some(BodyEnd::Complete) => return Ok(()),
-                        Some(BodyEnd::Broken) => return Err(self.exchange.break_off(framing)),
+                        Some(BodyEnd::Broken) => return Err(self.exchange.abort(framing)),
                         None => {}
                     }
                 }
@@ -171,7 +171,7 @@ impl CollectorClient {
                     self.write(framing, end == BodyEnd::Complete).await?;
                     return match end {
                         BodyEnd::Complete => Ok(()),
-                        BodyEnd::Broken => Err(self.exchange.break_off(framing)),
+                        BodyEnd::Broken => Err(self.exchange.abort(framing)),
                     };
                 }
                 DueParts::At(at_ns) => {
@@ -193,7 +193,7 @@ impl CollectorClient {
         self.sent.body_bytes = if is_head { 0 } else { text.len() as u64 + 1 };
         self.text.clear();
         self.text.extend_from_slice(response.head());
-        self.write_tail(None, b"", Framing::Length(text.len() as u64 + 1));
+        self.write_tail(None, b"", ResponseFraming::Length(text.len() as u64 + 1));
         if !is_head {
             self.text.extend_from_slice(text.as_bytes());
             self.text.push(b'\n');
@@ -201,19 +201,19 @@ impl CollectorClient {
         self.write_text().await
     }
 
-    fn framing(&mut self, response: &RecordedResponse, method: &str) -> Framing {
+    fn framing(&mut self, response: &RecordedResponse, method: &str) -> ResponseFraming {
         match (response.framing, response.length) {
             // The recording of a failure has a text, which a HEAD does not get.
             (BodyFraming::None | BodyFraming::Length(_), Some(bytes)) if method == "HEAD" => {
-                Framing::Described(bytes)
+                ResponseFraming::Described(bytes)
             }
-            (framing, _) => self.exchange.framing_of(response.status, framing),
+            (framing, _) => self.exchange.framing_for(response.status, framing),
         }
     }
 
     /// Appends `Age`, the mark of a lost response, and the hop-by-hop fields with those names that the origin listed in
     /// `Connection`.
-    fn write_tail(&mut self, age_s: Option<u64>, named: &[u8], framing: Framing) {
+    fn write_tail(&mut self, age_s: Option<u64>, named: &[u8], framing: ResponseFraming) {
         if let Some(seconds) = age_s {
             fields::append_number(&mut self.text, "Age", seconds);
         }
@@ -232,7 +232,7 @@ impl CollectorClient {
     }
 
     /// Sends `text` and `batch`, and ends the chunked coding if `is_last`.
-    async fn write(&mut self, framing: Framing, is_last: bool) -> io::Result<()> {
+    async fn write(&mut self, framing: ResponseFraming, is_last: bool) -> io::Result<()> {
         let bytes: usize = self.batch.iter().map(|part| part.len()).sum();
         self.exchange.write_body(&[&self.text], &self.batch, framing, is_last).await?;
         self.text.clear();

@@ -76,7 +76,7 @@ impl RecordedResponse {
             fields::append(&mut text, b"Date", &date);
         }
         // A proxy must see fields for caches even if `Connection` lists them, as it does in front of the origin.
-        fields::append_passing_with(&mut text, head.headers(), http_fields::is_cache_field, |field| {
+        fields::append_forwardable_except(&mut text, head.headers(), http_fields::is_cache_field, |field| {
             field.is("age") || field.is("content-length") || field.is(number::LOST)
         });
         fields::append_via(&mut text, head.facts.version.into(), NAME);

@@ -86,7 +86,7 @@ impl Collector {
 
     /// Accepts and serves connections, until its timer fails.
     pub async fn serve(self: Rc<Self>) -> Result<(), CollectorError> {
-        self.shared.resources.keep_deadlines();
+        self.shared.resources.run_deadlines();
         for index in 0..self.listeners.len() {
             let collector = Rc::clone(&self);
             spawn_local(async move { collector.accept(index).await });

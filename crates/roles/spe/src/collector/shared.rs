@@ -10,12 +10,12 @@ use crate::spec::{CollectorSpec, Route};
 use assay_base::clock::monotonic_ns;
 use assay_http::head::RequestHead;
 use assay_net::connection::Resources;
-use assay_net::limits::{SPARED, room_of};
+use assay_net::deadlines::{LongestWaits, PeerWait};
+use assay_net::limits::{EVICTION_GRACE, eviction_reserve};
 use assay_net::listen::leads_to;
-use assay_net::timer::{Ticket, Timer};
-use assay_net::tls::client::{Client, Name};
-use assay_net::upstream::{self, Patience, Upstream, UpstreamError};
-use assay_net::watch::{Longest, Wait};
+use assay_net::timer::{Timer, TimerKey};
+use assay_net::tls::client::{TlsClient, TlsServerName};
+use assay_net::upstream::{self, Upstream, UpstreamError, UpstreamTimeouts};
 use assay_net::worker::descriptor_limit;
 use assay_protocol::network::Destinations;
 use tokio::sync::Notify;
@@ -36,7 +36,8 @@ use assay_record::spe::DIRECT;
 pub const CLIENT_READ: Duration = Duration::from_secs(120);
 /// Limit of each step of sending a response.
 pub const CLIENT_WRITE: Duration = Duration::from_secs(60);
-const PATIENCE: Patience = Patience { connect: Duration::from_secs(10), response: Duration::from_secs(60) };
+const PATIENCE: UpstreamTimeouts =
+    UpstreamTimeouts { connect: Duration::from_secs(10), response: Duration::from_secs(60) };
 
 /// Descriptors reserved for anything but connections at listeners and fetches for them.
 const OTHER_DESCRIPTORS: u64 = 200;
@@ -51,7 +52,7 @@ pub struct CollectorShared {
     pub replays: bool,
     pub routes: OriginRoutes,
     /// TLS to the default origin: trust, and the name that the certificate is verified for.
-    origin_tls: Option<(SocketAddr, (Client, Name))>,
+    origin_tls: Option<(SocketAddr, (TlsClient, TlsServerName))>,
     /// TLS to the origins of intercepted tunnels.
     secured: Option<TunnelTls>,
     /// Permitted addresses; `None`: all.
@@ -70,7 +71,7 @@ struct ListenerState {
     counters: Cell<ListenerRow>,
     connections: Cell<u64>,
     /// Connections in the order in which they are closed to make room for others.
-    longest: RefCell<Longest>,
+    longest: RefCell<LongestWaits>,
 }
 
 /// Counts a connection at a listener while it is open.
@@ -164,11 +165,11 @@ impl CollectorShared {
         let one = &self.listeners[usize::from(listener)];
         let most = self.max_per_proxy as usize;
         let room = most.saturating_sub(one.connections.get() as usize);
-        if one.is_direct || room > room_of(most) {
+        if one.is_direct || room > eviction_reserve(most) {
             return false;
         }
-        let is_own = |wait: Wait| wait.keeps == slot_key(listener);
-        one.longest.borrow_mut().dismiss(&self.resources.watch, SPARED, is_own);
+        let is_own = |wait: PeerWait| wait.held_slot == slot_key(listener);
+        one.longest.borrow_mut().dismiss(&self.resources.deadlines, EVICTION_GRACE, is_own);
         room == 0
     }
 
@@ -201,7 +202,7 @@ impl CollectorShared {
             memory_bytes: store.stored_bytes(),
             peak_recordings_bytes: store.peak_bytes(),
             disk_bytes: store.disk_bytes(),
-            dismissed_connections: self.resources.watch.ended().dismissed,
+            dismissed_connections: self.resources.deadlines.counts().dismissed,
             ..self.counters.get()
         }
     }
@@ -211,7 +212,7 @@ impl CollectorShared {
         since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
-    pub fn patience(&self) -> Patience {
+    pub fn patience(&self) -> UpstreamTimeouts {
         PATIENCE
     }
 
@@ -271,7 +272,7 @@ impl CollectorShared {
 /// Cancels the timer when dropped.
 struct Sleeping<'t> {
     timer: &'t Timer<Rc<Notify>>,
-    ticket: Ticket,
+    ticket: TimerKey,
 }
 
 impl Drop for Sleeping<'_> {
@@ -381,7 +382,7 @@ fn named(authority: &str, default_port: &str) -> FetchAddress {
 #[cfg(test)]
 mod tests {
     use crate::spec::Listener;
-    use assay_net::watch::{Awaits, TICK_NS};
+    use assay_net::deadlines::{TICK_NS, WaitReason};
 
     use super::*;
 
@@ -448,11 +449,11 @@ mod tests {
             let shared = Rc::new(shared);
             assert!(!shared.is_full(1));
             let _connected = ListenerConnection::new(&shared, 1);
-            let watch = &shared.resources.watch;
-            let deadline = watch.enter();
-            deadline.keep(slot_key(1));
+            let watch = &shared.resources.deadlines;
+            let deadline = watch.register();
+            deadline.hold_slot(slot_key(1));
             deadline.set(CLIENT_READ);
-            deadline.set_awaits(Awaits::Request);
+            deadline.set_wait_reason(WaitReason::Request);
             // A second is how long each is spared.
             let now_ns = monotonic_ns();
             for tick in 1..=25 {

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 
 use assay_http::head::RequestHead;
-use assay_net::tls::client::{Client, Name};
+use assay_net::tls::client::{TlsClient, TlsServerName};
 use assay_net::tls::error::{TlsError, TlsErrorKind};
 use assay_net::tls::session::Session;
 use assay_net::tls::settings::ClientTls;
@@ -22,7 +22,7 @@ const PORT: &str = "443";
 
 /// TLS client, and the servers that speak TLS.
 pub struct TunnelTls {
-    client: Client,
+    client: TlsClient,
     /// Servers on another port than that of https.
     known: RefCell<HashSet<Vec<u8>>>,
 }
@@ -55,9 +55,9 @@ impl TunnelTls {
     /// Starts a session with a server. Sessions are never resumed: every response must cost what it costs over a connection of
     /// its own.
     pub fn session(&self, authority: &str) -> Result<Session, TlsError> {
-        let name = Name::of_authority(authority)
+        let name = TlsServerName::from_authority(authority)
             .map_err(|error| TlsError::new(TlsErrorKind::Failed, error.to_string()))?;
-        self.client.forgetful().connect(&name, false)
+        self.client.with_own_sessions().connect(&name, false)
     }
 }
 

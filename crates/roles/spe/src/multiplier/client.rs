@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use assay_http::head::RequestHead;
 use assay_net::byte_stream::ByteStream;
-use assay_net::exchange::{self, ClientLimits, Handler, Next, Refusal, Request};
-use assay_net::fields::Received;
+use assay_net::exchange::{self, AfterResponse, ClientLimits, Handler, Refusal, Request};
+use assay_net::fields::ReceivedProtocol;
 use assay_net::http_stream::{HttpStream, serve_client, serve_connection};
 use assay_record::spe::ResponseError;
 use tokio::net::TcpStream;
@@ -137,16 +137,16 @@ impl Drop for OpenConnection {
 }
 
 impl Handler for MultiplierClient {
-    type Stream = HttpStream;
+    type Transport = HttpStream;
 
     fn exchange(&mut self) -> &mut exchange::Exchange<HttpStream> {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, Request { head, received, .. }: &Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, Request { head, received, .. }: &Request<'_>) -> io::Result<AfterResponse> {
         if head.max_forwards() == Some(0) {
-            self.exchange.respond_as_last(head.method).await?;
-            return Ok(Next::Request);
+            self.exchange.respond_as_final_recipient(head.method).await?;
+            return Ok(AfterResponse::Request);
         }
         let known = match self.pipeline.next() {
             Some(known) => Ok(known),
@@ -157,7 +157,7 @@ impl Handler for MultiplierClient {
             Err(refusal) => {
                 count(&self.shared.state.refused);
                 self.send_refusal(refusal.status(), &refusal.to_string(), head.method == "HEAD").await?;
-                return Ok(Next::Request);
+                return Ok(AfterResponse::Request);
             }
         };
         self.exchange.persists = received_request.persists;
@@ -178,7 +178,9 @@ impl Handler for MultiplierClient {
         }
         match is_connect {
             true => tunnel::run(self, received_request).await,
-            false => ClientExchange::new(self, received_request).run(ahead).await.map(|()| Next::Request),
+            false => {
+                ClientExchange::new(self, received_request).run(ahead).await.map(|()| AfterResponse::Request)
+            }
         }
     }
 
@@ -193,7 +195,7 @@ impl MultiplierClient {
     pub fn accept_request(
         &self,
         head: &RequestHead<'_>,
-        received: Received,
+        received: ReceivedProtocol,
     ) -> Result<ReceivedRequest, message::MultiplierRefusal> {
         let number = self.shared.next_request.get();
         let role = match &self.tunnel_target {
@@ -213,7 +215,7 @@ impl MultiplierClient {
         &mut self,
         received_request: ReceivedRequest,
         ahead: Option<Ahead>,
-    ) -> io::Result<Next> {
+    ) -> io::Result<AfterResponse> {
         let is_head = received_request.summary.method == "HEAD";
         count(&self.shared.state.no_room);
         if ahead.is_some() {
@@ -222,27 +224,29 @@ impl MultiplierClient {
             fanout.end(None);
         }
         self.send_refusal(503, "as many requests are being served as may", is_head).await?;
-        Ok(Next::Request)
+        Ok(AfterResponse::Request)
     }
 
     /// Accepts a CONNECT, after which the client starts its handshake.
-    async fn begin_tunnel(&mut self, received_request: &ReceivedRequest) -> io::Result<Next> {
+    async fn begin_tunnel(&mut self, received_request: &ReceivedRequest) -> io::Result<AfterResponse> {
         match intercept::begin(&self.shared, received_request) {
             Ok(interception) => {
                 self.exchange.write(&[b"HTTP/1.1 200 Connection established\r\n\r\n"]).await?;
                 self.interception = Some(Box::new(interception));
-                Ok(Next::Detached)
+                Ok(AfterResponse::Detached)
             }
             Err(error) => {
                 count(&self.shared.state.refused);
-                self.send_refusal(error.status(), &error.to_string(), false).await.map(|()| Next::Request)
+                self.send_refusal(error.status(), &error.to_string(), false)
+                    .await
+                    .map(|()| AfterResponse::Request)
             }
         }
     }
 
     /// Refuses a request; the connection cannot be used afterwards.
     pub async fn send_refusal(&mut self, status: u16, text: &str, is_head: bool) -> io::Result<()> {
-        self.exchange.give_up();
+        self.exchange.close_after_response();
         self.exchange.send_text(status, b"", &format!("{text}\n"), is_head).await
     }
 }

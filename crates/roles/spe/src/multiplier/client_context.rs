@@ -10,7 +10,7 @@ use crate::spec::{Turns, When};
 use assay_net::connection::Resources;
 use assay_net::pool::Pool;
 use assay_net::tls::intercept::Interceptor;
-use assay_net::upstream::Patience;
+use assay_net::upstream::UpstreamTimeouts;
 use assay_net::worker::descriptor_limit;
 use assay_protocol::evaluation::MultiplierCounters;
 use tokio::sync::Notify;
@@ -29,7 +29,7 @@ pub struct MultiplierLimits {
     pub client_read: Duration,
     /// Each step of sending a response.
     pub client_write: Duration,
-    pub collector: Patience,
+    pub collector: UpstreamTimeouts,
     /// Limit of file descriptors.
     pub descriptors: u64,
 }
@@ -39,7 +39,10 @@ impl Default for MultiplierLimits {
         Self {
             client_read: Duration::from_secs(120),
             client_write: Duration::from_secs(60),
-            collector: Patience { connect: Duration::from_secs(10), response: Duration::from_secs(600) },
+            collector: UpstreamTimeouts {
+                connect: Duration::from_secs(10),
+                response: Duration::from_secs(600),
+            },
             descriptors: descriptor_limit(),
         }
     }
@@ -86,9 +89,9 @@ pub struct ClientContext {
 impl ClientContext {
     /// Counters, including HTTP/2 requests refused before any handler saw them.
     pub fn counters(&self) -> MultiplierCounters {
-        let (counters, ended) = (self.state.counters(), self.resources.watch.ended());
+        let (counters, ended) = (self.state.counters(), self.resources.deadlines.counts());
         MultiplierCounters {
-            refused: counters.refused + self.resources.refused.all(),
+            refused: counters.refused + self.resources.refusals.total(),
             slow_clients: ended.slow,
             dismissed_clients: ended.dismissed,
             ..counters

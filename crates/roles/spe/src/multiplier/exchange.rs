@@ -16,10 +16,10 @@ use assay_http::field::Field;
 use assay_http::framing::BodyFraming;
 use assay_http::head::{ResponseHead, Version};
 use assay_net::body::{BodyError, BodyReader};
-use assay_net::exchange::Framing;
+use assay_net::exchange::ResponseFraming;
 use assay_net::fields;
 use assay_net::interim;
-use assay_net::upstream::{Received, SWITCHING, Upstream, UpstreamError};
+use assay_net::upstream::{ReceivedHead, UNREQUESTED_UPGRADE, Upstream, UpstreamError};
 use assay_record::spe::ResponseError;
 
 use super::client::MultiplierClient;
@@ -56,7 +56,7 @@ struct CollectorHead {
 }
 
 impl CollectorHead {
-    fn new(received: &Received<'_>, method: &str, rules: &Arc<Rules>) -> Self {
+    fn new(received: &ReceivedHead<'_>, method: &str, rules: &Arc<Rules>) -> Self {
         let head = &received.head;
         let bytes = received.bytes;
         let mut passing = Vec::with_capacity(bytes.len() + 64);
@@ -84,7 +84,7 @@ fn append_fields(out: &mut Vec<u8>, head: &ResponseHead<'_>) {
     let length = head.facts.content_length.filter(|_| head.status != 204);
     let text = length.map(|bytes| bytes.to_string());
     let mut is_written = false;
-    fields::append_passing(out, head.headers(), |field| {
+    fields::append_forwardable(out, head.headers(), |field| {
         if !field.is("content-length") {
             return is_collector_via(field);
         }
@@ -230,7 +230,7 @@ impl<'c> ClientExchange<'c> {
     ) -> Result<Option<CollectorHead>, CollectorExchangeError> {
         let patience = self.shared.limits.collector;
         let is_chunked = self.fanout.request.body == BodyFraming::Chunked;
-        while !self.client.exchange.is_read() {
+        while !self.client.exchange.is_body_read() {
             let (request, name, rules) =
                 (&self.fanout.request, self.shared.name.as_str(), &self.shared.rules);
             tokio::select! {
@@ -239,7 +239,7 @@ impl<'c> ClientExchange<'c> {
                     if let Some(response) = self.pass_interim(upstream, event).await? {
                         // An early response does not depend on the body; proxies must not get half a request.
                         self.fanout.kept = KeptBody::Partial;
-                        self.client.exchange.give_up();
+                        self.client.exchange.close_after_response();
                         return Ok(Some(response));
                     }
                 }
@@ -266,14 +266,14 @@ impl<'c> ClientExchange<'c> {
         match event.map_err(CollectorExchangeError::Collector)? {
             HeadEvent::Final(response) => Ok(Some(*response)),
             HeadEvent::Interim(bytes) => {
-                if self.client.exchange.takes_interim() {
+                if self.client.exchange.accepts_interim() {
                     self.client.exchange.write(&[&bytes]).await.map_err(CollectorExchangeError::Client)?;
                 }
                 Ok(None)
             }
             HeadEvent::Switching => Err(CollectorExchangeError::Collector(UpstreamError::BadResponse(
                 upstream.address,
-                SWITCHING,
+                UNREQUESTED_UPGRADE,
             ))),
         }
     }
@@ -350,9 +350,9 @@ impl<'c> ClientExchange<'c> {
         match is_whole && !is_gone {
             true => Ok(()),
             // A body that broke off must not look complete.
-            false => Err(self.client.exchange.break_off(match out.is_delimited {
-                true => Framing::None,
-                false => Framing::UntilClose,
+            false => Err(self.client.exchange.abort(match out.is_delimited {
+                true => ResponseFraming::None,
+                false => ResponseFraming::UntilClose,
             })),
         }
     }
@@ -410,7 +410,7 @@ enum HeadEvent {
 }
 
 impl HeadEvent {
-    fn new(received: &Received<'_>, request: &ReceivedRequest, name: &str, rules: &Arc<Rules>) -> Self {
+    fn new(received: &ReceivedHead<'_>, request: &ReceivedRequest, name: &str, rules: &Arc<Rules>) -> Self {
         match received.head.status {
             101 => HeadEvent::Switching,
             _ if received.head.is_interim() => {

@@ -17,7 +17,7 @@ use assay_net::exchange::ClientLimits;
 use assay_net::http_stream::HttpStream;
 use assay_net::http2;
 use assay_net::tls::error::TlsErrorKind;
-use assay_net::tls::intercept::OpenError;
+use assay_net::tls::intercept::TunnelError;
 use assay_net::tls::session::Session;
 use assay_record::spe::{ResponseError, Verdict};
 
@@ -41,14 +41,14 @@ pub enum InterceptError {
     #[error("tunnels are not opened")]
     Disabled,
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] TunnelError),
 }
 
 impl InterceptError {
     pub fn status(&self) -> u16 {
         match self {
             InterceptError::Disabled => 501,
-            InterceptError::Open(OpenError::Host(_)) => 400,
+            InterceptError::Open(TunnelError::Host(_)) => 400,
             InterceptError::Open(_) => 503,
         }
     }
@@ -93,14 +93,14 @@ async fn shake_hands(
         return Err(io::ErrorKind::Unsupported.into());
     };
     match early.is_empty() {
-        true => stream.secure(session),
-        false => stream.secure_begun(session, &early)?,
+        true => stream.start_tls(session),
+        false => stream.start_tls_begun(session, &early)?,
     }
-    http2::is_begun(connection, limits).await.map(drop)
+    http2::has_preface(connection, limits).await.map(drop)
 }
 
 fn is_open(connection: &Connection<HttpStream>) -> bool {
-    matches!(&connection.stream, HttpStream::Socket(stream) if stream.is_secured() && stream.is_open())
+    matches!(&connection.stream, HttpStream::Socket(stream) if stream.is_tls() && stream.is_open())
 }
 
 /// Counts and logs a tunnel that was not opened, unless its client has just left: browsers open more connections than they use.

@@ -1,7 +1,7 @@
 //! Limits of connections and requests, so that descriptors suffice.
 //!
 //! Each connection of a client has one to each proxy, as long as it lasts. At the limit, those that have waited longest for their
-//! client are closed ([`assay_net::watch::Longest`]), except tunnels, in which nobody knows who waits: some connections are
+//! client are closed ([`assay_net::deadlines::LongestWaits`]), except tunnels, in which nobody knows who waits: some connections are
 //! reserved for clients without one. Each request needs a connection to the Collector, and over HTTP/2 a client can have many:
 //! beyond the limit they are refused, and no client gets more than it leaves to others.
 

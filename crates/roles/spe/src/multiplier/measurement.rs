@@ -6,7 +6,7 @@ use std::rc::Rc;
 use assay_base::clock::monotonic_ns;
 use assay_net::connection::Resources;
 use assay_net::tls::session::Session;
-use assay_net::upstream::{Patience, Upstream, UpstreamError};
+use assay_net::upstream::{Upstream, UpstreamError, UpstreamTimeouts};
 
 use assay_record::spe::ResponseError;
 
@@ -40,12 +40,12 @@ impl Measurement {
 pub async fn connect(
     address: SocketAddr,
     session: Option<Session>,
-    patience: Patience,
+    patience: UpstreamTimeouts,
     resources: &Rc<Resources>,
     measurement: &mut Measurement,
 ) -> Result<Box<Upstream>, UpstreamError> {
     let began_ns = monotonic_ns();
     let connected = Upstream::open(address, session, patience, resources).await;
     measurement.connect_ns = Some(monotonic_ns() - began_ns);
-    connected.map(Upstream::timed).inspect_err(connect_errors::log_once)
+    connected.map(Upstream::with_timing).inspect_err(connect_errors::log_once)
 }

@@ -13,7 +13,7 @@ use assay_http::field::Field;
 use assay_http::framing::BodyFraming;
 use assay_http::head::{RequestHead, Version};
 use assay_http::target::{self, Target, TargetError};
-use assay_net::fields::{self, Received};
+use assay_net::fields::{self, ReceivedProtocol};
 
 use super::shared_state::HeldBody;
 use super::tunnel_target::TunnelTarget;
@@ -92,7 +92,7 @@ impl ReceivedRequest {
     /// Reads a request; `name` is ours in `Via`.
     pub fn new(
         head: &RequestHead<'_>,
-        received: Received,
+        received: ReceivedProtocol,
         number: u64,
         client: IpAddr,
         role: ServerRole<'_>,
@@ -104,7 +104,7 @@ impl ReceivedRequest {
             ServerRole::Tunnel(tunnel_target) => ForwardedTarget::for_intercepted(head, tunnel_target)?,
         };
         let is_https = matches!(role, ServerRole::Tunnel(_));
-        if fields::has_passed(head.headers(), name) == Some(true) {
+        if fields::via_contains(head.headers(), name) == Some(true) {
             return Err(MultiplierRefusal::Loop);
         }
         let conditions = ["if-modified-since", "if-none-match", "if-unmodified-since", "if-match"];
@@ -174,7 +174,7 @@ pub struct ProxyMessage {
 
 fn write_head(
     head: &RequestHead<'_>,
-    received: Received,
+    received: ReceivedProtocol,
     target: &str,
     host: Option<&str>,
     name: &str,
@@ -193,7 +193,7 @@ fn write_head(
             || field.is("host")
             || (head.max_forwards().is_some() && field.is("max-forwards"))
     };
-    fields::append_end_to_end(&mut out, head.headers(), (received, name), ours);
+    fields::append_end_to_end(&mut out, head.headers(), received, name, ours);
     number::append(&mut out, number, is_https);
     if let Some(left) = head.max_forwards() {
         fields::append_number(&mut out, "Max-Forwards", left.saturating_sub(1));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     fn received_in(
-        received: Received,
+        received: ReceivedProtocol,
         head: &RequestHead<'_>,
         is_forward: bool,
     ) -> Result<ReceivedRequest, MultiplierRefusal> {
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn via_names_http_2_where_the_request_was_received_in_it() {
         let (head, _) = RequestHead::parse(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").unwrap().unwrap();
-        let order = received_in(Received::Http2, &head, false).unwrap();
+        let order = received_in(ReceivedProtocol::Http2, &head, false).unwrap();
         let sent = text(order.for_proxies());
         assert!(sent.starts_with("GET /x HTTP/1.1\r\n") && sent.contains("\r\nVia: 2.0 me-1\r\n"), "{sent}");
     }

@@ -62,13 +62,13 @@ use std::time::Duration;
 use crate::spec::{MultiplierSpec, ProxyUnderTest};
 use assay_net::byte_stream::ByteStream;
 use assay_net::connection::Resources;
-use assay_net::limits::{SPARED, room_of};
+use assay_net::deadlines::LongestWaits;
+use assay_net::limits::{EVICTION_GRACE, eviction_reserve};
 use assay_net::listen::{accept, listen};
 use assay_net::pool::Pool;
-use assay_net::tls::client::{Client, Name};
-use assay_net::tls::server::Server;
+use assay_net::tls::client::{TlsClient, TlsServerName};
+use assay_net::tls::server::TlsServer;
 use assay_net::tls::setup::{self, TlsSetupError};
-use assay_net::watch::Longest;
 use assay_protocol::evaluation::MultiplierCounters;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
@@ -103,7 +103,7 @@ pub struct Multiplier {
     listener: TcpListener,
     address: SocketAddr,
     /// `None`: in the clear.
-    tls: Option<Server>,
+    tls: Option<TlsServer>,
     shared: Rc<ClientContext>,
     proxies_done: oneshot::Receiver<()>,
     writer: ResponseLog,
@@ -119,7 +119,7 @@ impl Multiplier {
         let refused = |cause| MultiplierError::Listen { address: spec.listen, cause };
         let listener = listen(spec.listen).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        let tls = spec.tls.as_ref().map(setup::server).transpose()?.map(|tls| tls.speaking_both());
+        let tls = spec.tls.as_ref().map(setup::server).transpose()?.map(|tls| tls.with_http2());
         let interceptor = spec.intercept.as_ref().map(setup::interceptor).transpose()?;
         let labels = spec.proxies.iter().map(|proxy| proxy.label.clone()).collect();
         let (writer, entries) = ResponseLog::start(&spec.directory, spec.text_log, labels)?;
@@ -182,10 +182,10 @@ impl Multiplier {
     pub async fn serve(&self) {
         let deferred = self.shared.deferred.run();
         tokio::pin!(deferred);
-        self.shared.resources.keep_deadlines();
+        self.shared.resources.run_deadlines();
         let mut sweep = interval(SWEEP);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut longest = Longest::default();
+        let mut longest = LongestWaits::default();
         loop {
             let is_full = self.is_full(&mut longest);
             tokio::select! {
@@ -194,7 +194,7 @@ impl Multiplier {
                 () = self.shared.left.notified(), if is_full => {}
                 (stream, peer) = accept(&self.listener), if !is_full => {
                     // Without a TLS session the client gets no response.
-                    let Ok(session) = self.tls.as_ref().map(Server::accept).transpose() else { continue };
+                    let Ok(session) = self.tls.as_ref().map(TlsServer::accept).transpose() else { continue };
                     let stream = ByteStream::new(stream, session);
                     spawn_local(client::serve(stream, peer.ip(), OpenConnection::next(&self.shared)));
                 }
@@ -205,11 +205,11 @@ impl Multiplier {
     }
 
     /// Whether no more clients may be accepted now. Close to the limit, the connection that has been idle for longest is closed.
-    fn is_full(&self, longest: &mut Longest) -> bool {
+    fn is_full(&self, longest: &mut LongestWaits) -> bool {
         let most = self.shared.connection_limits.clients as usize;
         let connection_limits = most.saturating_sub(self.shared.state.open_clients.load(Relaxed) as usize);
-        if connection_limits <= room_of(most) {
-            longest.dismiss(&self.shared.resources.watch, SPARED, |wait| !wait.is_stream);
+        if connection_limits <= eviction_reserve(most) {
+            longest.dismiss(&self.shared.resources.deadlines, EVICTION_GRACE, |wait| !wait.is_stream);
         }
         connection_limits == 0
     }
@@ -220,7 +220,7 @@ impl Multiplier {
         let Self { listener, shared, proxies_done, writer, .. } = self;
         drop(listener);
         shared.is_stopping.set(true);
-        shared.resources.watch.dismiss_idle();
+        shared.resources.deadlines.close_idle();
         let all_left = async {
             loop {
                 let left = shared.left.notified();
@@ -254,7 +254,7 @@ impl Multiplier {
 
 /// Starts the proxies' thread. Returns the sender of its commands, and a receiver of its end.
 fn start_proxy_thread(
-    destinations: Vec<(SocketAddr, Option<(Client, Name)>)>,
+    destinations: Vec<(SocketAddr, Option<(TlsClient, TlsServerName)>)>,
     patience: Duration,
     state: Arc<SharedState>,
     rules: Arc<Rules>,
@@ -272,7 +272,7 @@ fn start_proxy_thread(
         let _ = begun.send(Ok(()));
         let proxies = Proxies { destinations, patience, state, rules, lost_key, resources: Resources::new() };
         runtime.block_on(async {
-            proxies.resources.keep_deadlines();
+            proxies.resources.run_deadlines();
             proxy_connections::run(proxies, commands).await;
         });
         drop(runtime);

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use assay_http::framing::BodyFraming;
 use assay_http::head::{RequestHead, Version};
-use assay_net::exchange::Stream;
+use assay_net::exchange::Transport;
 use assay_net::upstream::Upstream;
 use assay_record::spe::ResponseError;
 
@@ -120,7 +120,7 @@ impl MultiplierClient {
         let RequestPipeline { requests, bytes, .. } = &self.pipeline;
         let persists = requests.back().map_or(self.exchange.persists, |(last, _)| last.persists);
         let has_room = requests.len() < AHEAD_MAX && *bytes < AHEAD_MAX_BYTES;
-        let is_other = !self.exchange.is_read() || self.exchange.connection.stream.is_http2();
+        let is_other = !self.exchange.is_body_read() || self.exchange.connection.stream.is_http2();
         if !persists || !has_room || is_other || self.shared.is_stopping.get() {
             return Following::Waits;
         }

@@ -14,8 +14,8 @@ use assay_base::clock::monotonic_ns;
 use assay_http::head::ResponseHead;
 use assay_net::body::BodyReader;
 use assay_net::connection::Resources;
-use assay_net::tls::client::{Client, Name};
-use assay_net::upstream::{Patience, Upstream, UpstreamError};
+use assay_net::tls::client::{TlsClient, TlsServerName};
+use assay_net::upstream::{Upstream, UpstreamError, UpstreamTimeouts};
 use assay_record::spe::{ResponseError, Verdict};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
@@ -76,7 +76,7 @@ struct ProxyRequest {
 
 pub struct Proxies {
     /// Addresses, with TLS; `None`: in the clear.
-    pub destinations: Vec<(SocketAddr, Option<(Client, Name)>)>,
+    pub destinations: Vec<(SocketAddr, Option<(TlsClient, TlsServerName)>)>,
     /// Limit of each step of a response.
     pub patience: Duration,
     pub state: Arc<SharedState>,
@@ -237,8 +237,8 @@ impl Proxies {
         ProxyOutcome { is_sent: true, measurement, sample, connection }
     }
 
-    fn patience(&self) -> Patience {
-        Patience { connect: CONNECT_TIMEOUT.min(self.patience), response: self.patience }
+    fn patience(&self) -> UpstreamTimeouts {
+        UpstreamTimeouts { connect: CONNECT_TIMEOUT.min(self.patience), response: self.patience }
     }
 
     async fn connect(

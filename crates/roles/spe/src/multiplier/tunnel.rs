@@ -5,7 +5,7 @@ use std::iter;
 use std::sync::Arc;
 
 use assay_base::clock::monotonic_ns;
-use assay_net::exchange::Next;
+use assay_net::exchange::AfterResponse;
 use assay_net::upstream::{Upstream, UpstreamError};
 use assay_record::spe::{ResponseError, Verdict};
 use tokio::io::copy_bidirectional;
@@ -17,13 +17,13 @@ use super::message::ReceivedRequest;
 use super::shared_state::ResponseEntry;
 
 /// Opens a tunnel through the Collector, and relays bytes until both sides have ended.
-pub async fn run(client: &mut MultiplierClient, request: ReceivedRequest) -> io::Result<Next> {
+pub async fn run(client: &mut MultiplierClient, request: ReceivedRequest) -> io::Result<AfterResponse> {
     let mut measurement = Measurement { sent_ns: monotonic_ns(), ..Measurement::default() };
     let result = match open(client, &request, &mut measurement).await {
         Ok(server) => {
             measurement.status = Some(200);
             measurement.first_byte_ns = Some(monotonic_ns() - measurement.sent_ns);
-            pass(client, server, &mut measurement).await.map(|()| Next::Detached)
+            pass(client, server, &mut measurement).await.map(|()| AfterResponse::Detached)
         }
         Err(NotOpened { error, status }) => {
             measurement.error = Some(error);
@@ -33,7 +33,7 @@ pub async fn run(client: &mut MultiplierClient, request: ReceivedRequest) -> io:
                 }
                 _ => format!("no tunnel to {} could be opened", request.summary.url),
             };
-            client.send_refusal(status, &text, false).await.map(|()| Next::Request)
+            client.send_refusal(status, &text, false).await.map(|()| AfterResponse::Request)
         }
     };
     let verdict = if measurement.error.is_some() { Verdict::NoResponse } else { Verdict::NotCompared };

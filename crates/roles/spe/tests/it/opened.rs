@@ -2,9 +2,9 @@
 
 use assay_net::byte_stream::{ByteStream, tls_error};
 use assay_net::tls::authority::{Authority, KeyKind};
-use assay_net::tls::client::{Client as TlsClient, Name, Trust};
+use assay_net::tls::client::{TlsClient, TlsServerName, Trust};
 use assay_net::tls::error::TlsErrorKind;
-use assay_net::tls::intercept::NAME;
+use assay_net::tls::intercept::AUTHORITY_NAME;
 use assay_net::tls::settings::{ClientTls, Offer, ServerTls};
 use assay_protocol::evaluation::OpenedCounters;
 use assay_record::spe::{ResponseError, Verdict};
@@ -44,7 +44,7 @@ fn a_request_in_a_tunnel_is_served_as_one_for_its_https_url_whenever_the_client_
         let (dir, authority) = (tempfile::tempdir().unwrap(), authority());
         let collector = Server::start(|seen, _| ok("", seen.line())).await;
         let bed = opening(&authority, dir.path(), &collector, MultiplierLimits::default());
-        let (client, name) = (client_of(&authority), Name::of_authority("www.test").unwrap());
+        let (client, name) = (client_of(&authority), TlsServerName::from_authority("www.test").unwrap());
         for is_early in [false, true] {
             let mut session = client.connect(&name, false).unwrap();
             let mut early = Vec::new();
@@ -52,7 +52,7 @@ fn a_request_in_a_tunnel_is_served_as_one_for_its_https_url_whenever_the_client_
                 session.begin(&mut early).unwrap();
             }
             let stream = tunnel(&bed, "www.test:443", &early).await;
-            let mut stream = ByteStream::secured(stream, session);
+            let mut stream = ByteStream::over_tls(stream, session);
             stream.wait_open().await.unwrap();
             stream.write_all(get("www.test").as_bytes()).await.unwrap();
             let response = rest(stream).await;
@@ -73,11 +73,11 @@ fn a_request_for_another_host_than_that_of_its_tunnel_is_refused() {
         let (dir, authority) = (tempfile::tempdir().unwrap(), authority());
         let collector = Server::start(|_, _| ok("", "x")).await;
         let bed = opening(&authority, dir.path(), &collector, MultiplierLimits::default());
-        let name = Name::of_authority("www.test").unwrap();
+        let name = TlsServerName::from_authority("www.test").unwrap();
         let within = "CONNECT www.test:443 HTTP/1.1\r\nHost: www.test\r\n\r\n";
         for (request, status) in [(get("other.test"), 421), (within.to_owned(), 501)] {
             let session = client_of(&authority).connect(&name, false).unwrap();
-            let mut stream = ByteStream::secured(tunnel(&bed, "www.test:443", b"").await, session);
+            let mut stream = ByteStream::over_tls(tunnel(&bed, "www.test:443", b"").await, session);
             stream.wait_open().await.unwrap();
             stream.write_all(request.as_bytes()).await.unwrap();
             let response = rest(stream).await;
@@ -98,8 +98,8 @@ fn what_keeps_a_tunnel_from_being_opened_is_counted_under_its_own_name() {
         let bed = opening(&authority, dir.path(), &collector, MultiplierLimits::default());
         let client = client_of(&authority);
         let refused = async |client: &TlsClient, name: &str, kind| {
-            let session = client.connect(&Name::of_authority(name).unwrap(), false).unwrap();
-            let mut stream = ByteStream::secured(tunnel(&bed, "www.test:443", b"").await, session);
+            let session = client.connect(&TlsServerName::from_authority(name).unwrap(), false).unwrap();
+            let mut stream = ByteStream::over_tls(tunnel(&bed, "www.test:443", b"").await, session);
             let error = match stream.wait_open().await {
                 Err(error) => Some(error),
                 // In TLS 1.3 a client is ready before the server has heard that it is.
@@ -113,9 +113,9 @@ fn what_keeps_a_tunnel_from_being_opened_is_counted_under_its_own_name() {
         };
         refused(&client, "other.test", TlsErrorKind::Failed).await;
         refused(&client, "10.0.0.1", TlsErrorKind::Failed).await;
-        let other = Authority::named(NAME, KeyKind::P256, valid()).unwrap();
+        let other = Authority::named(AUTHORITY_NAME, KeyKind::P256, valid()).unwrap();
         refused(&client_of(&other), "www.test", TlsErrorKind::CertificateUntrusted).await;
-        refused(&client.speaking(b"foo"), "www.test", TlsErrorKind::NoCommonParameters).await;
+        refused(&client.with_protocol(b"foo"), "www.test", TlsErrorKind::NoCommonParameters).await;
         let mut clear = tunnel(&bed, "www.test:443", b"").await;
         clear.write_all(get("www.test").as_bytes()).await.unwrap();
         // It is ended, in whatever way.
@@ -172,10 +172,10 @@ fn the_origin_of_a_tunnel_is_asked_once_over_tls_and_verified_and_the_proxy_in_t
             (spec.collector, spec.forward, spec.intercept) = (listeners[0], true, Some(files));
         });
         for (host, status) in [("www.test", 200), ("www.test", 200), ("other.test", 502)] {
-            let name = Name::of_authority(host).unwrap();
+            let name = TlsServerName::from_authority(host).unwrap();
             let session = client_of(&authority).connect(&name, false).unwrap();
             let stream = tunnel(&bed, &format!("{host}:443"), b"").await;
-            let mut stream = ByteStream::secured(stream, session);
+            let mut stream = ByteStream::over_tls(stream, session);
             stream.wait_open().await.unwrap();
             stream.write_all(get(host).as_bytes()).await.unwrap();
             let response = rest(stream).await;

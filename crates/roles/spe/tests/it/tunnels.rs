@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_net::tls::authority::{Authority, KeyKind, Validity};
-use assay_net::tls::intercept::NAME;
+use assay_net::tls::intercept::AUTHORITY_NAME;
 use assay_net::tls::settings::AuthorityFiles;
 use assay_protocol::evaluation::OpenedCounters;
 use assay_spe::multiplier::MultiplierLimits;
@@ -20,7 +20,7 @@ pub fn valid() -> Validity {
 }
 
 pub fn authority() -> Authority {
-    Authority::named(NAME, KeyKind::P256, valid()).unwrap()
+    Authority::named(AUTHORITY_NAME, KeyKind::P256, valid()).unwrap()
 }
 
 pub fn kept(authority: &Authority, dir: &Path) -> AuthorityFiles {

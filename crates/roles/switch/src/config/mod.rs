@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use assay_cluster::dispatch::PolicyConfig;
-use assay_net::limits::LEAST_RATE;
-use assay_net::tls::settings::Version;
+use assay_net::limits::MIN_BODY_RATE;
+use assay_net::tls::settings::TlsVersion;
 use assay_protocol::network::Network;
 
 use crate::classes::Condition;
@@ -91,7 +91,7 @@ pub struct ListenTls {
     /// A client gets the first certificate that is valid for the name that it sends, else the first of all.
     pub certificates: Vec<CertificateFiles>,
     /// Oldest version accepted.
-    pub oldest: Version,
+    pub oldest: TlsVersion,
 }
 
 /// Files of a certificate, read at the start and on every reload.
@@ -121,7 +121,7 @@ pub struct ServerTls {
     /// Name that the certificate is verified for, and that is sent (SNI); `None`: the address, which is not sent.
     pub name: Option<String>,
     /// Oldest version accepted.
-    pub oldest: Version,
+    pub oldest: TlsVersion,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -264,7 +264,7 @@ impl Default for SwitchLimits {
             head_fields: 100,
             target_bytes: 8 << 10,
             body_bytes: None,
-            client_rate: LEAST_RATE,
+            client_rate: MIN_BODY_RATE,
         }
     }
 }

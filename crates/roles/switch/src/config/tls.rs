@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use assay_base::settings::{Fields, Mistake, Value};
-use assay_net::tls::settings::Version;
+use assay_net::tls::settings::TlsVersion;
 
 use super::values::{address, texts};
 use super::{CertificateFiles, ClientHttp2, ListenTls, ServerTls};
@@ -92,10 +92,10 @@ pub(super) fn is_http2(value: &Value<'_>) -> Result<bool, Mistake> {
     }
 }
 
-fn oldest(fields: &Fields<'_>) -> Result<Version, Mistake> {
-    let Some(value) = fields.get("min-version") else { return Ok(Version::Tls12) };
+fn oldest(fields: &Fields<'_>) -> Result<TlsVersion, Mistake> {
+    let Some(value) = fields.get("min-version") else { return Ok(TlsVersion::Tls12) };
     let text = value.text()?;
-    Version::from_name(text)
+    TlsVersion::from_name(text)
         .ok_or_else(|| value.wrong("TLS 1.2 and 1.3 are spoken; write \"1.2\" or \"1.3\""))
 }
 
@@ -119,7 +119,7 @@ mod tests {
         let tls = config.tls.expect("is there");
         assert_eq!(
             (tls.oldest, tls.certificates.len(), config.http2),
-            (Version::Tls12, 1, ClientHttp2::OverTls)
+            (TlsVersion::Tls12, 1, ClientHttp2::OverTls)
         );
     }
 

@@ -23,10 +23,10 @@ use crate::response::{self, ResponseContext};
 use crate::target_hash::hash_target;
 use crate::upgrade;
 use assay_net::connection::Connection;
-use assay_net::exchange::{self, ClientLimits, Exchange, Handler, Next};
-use assay_net::fields::Received;
+use assay_net::exchange::{self, AfterResponse, ClientLimits, Exchange, Handler};
+use assay_net::fields::ReceivedProtocol;
 use assay_net::http2;
-use assay_net::tls::server::Server;
+use assay_net::tls::server::TlsServer;
 
 /// A body up to this size that has arrived with its head is sent in the same write.
 const INLINE_BYTES: u64 = 16 * 1024;
@@ -107,7 +107,7 @@ pub fn start(socket: Socket, peer: SocketAddr, local: SocketAddr, shared: &Rc<Wo
         return;
     }
     let server = setup.tls_context.clients.as_ref().filter(|_| setup.tls_addresses.contains(&local));
-    let stream = match server.map(Server::accept) {
+    let stream = match server.map(TlsServer::accept) {
         None => Transport::Clear(socket),
         Some(Ok(session)) => Transport::tls(socket, session),
         // The TLS library could not start a session: the connection ends.
@@ -132,7 +132,7 @@ async fn serve_negotiated(stream: Transport, peer: ClientPeer, local: SocketAddr
     let shared = Rc::clone(&connected.0);
     let limits = limits(&shared.setup().config);
     let mut connection = Connection::new(stream, &shared.resources);
-    match http2::is_begun(&mut connection, &limits).await {
+    match http2::has_preface(&mut connection, &limits).await {
         Ok(true) => {
             let start = |pipe| {
                 let exchange = Exchange::new(Transport::Http2(pipe), &shared.resources, limits);
@@ -141,7 +141,7 @@ async fn serve_negotiated(stream: Transport, peer: ClientPeer, local: SocketAddr
             drop(http2::serve(connection, limits, start).await);
         }
         Ok(false) => {
-            let exchange = Exchange::of(connection, limits);
+            let exchange = Exchange::with_connection(connection, limits);
             SwitchClient::new(exchange, peer, local, &shared, Some(connected)).serve().await;
         }
         // The client has gone, or was silent for too long.
@@ -165,16 +165,16 @@ fn limits(config: &Config) -> ClientLimits {
 }
 
 impl Handler for SwitchClient {
-    type Stream = Transport;
+    type Transport = Transport;
 
     fn exchange(&mut self) -> &mut Exchange<Transport> {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, request: &exchange::Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, request: &exchange::Request<'_>) -> io::Result<AfterResponse> {
         let pending = self.read_head(request);
         let shared = Rc::clone(&self.shared);
-        self.out = shared.resources.memory.take();
+        self.out = shared.resources.memory.get();
         let ended = match pending {
             Ok(mut pending) => {
                 let forwarded = if pending.facts.is_for_switch {
@@ -189,10 +189,10 @@ impl Handler for SwitchClient {
             }
             Err(refusal) => Box::pin(self.send_refusal(refusal, request.head.method == "HEAD")).await,
         };
-        shared.resources.memory.give(std::mem::take(&mut self.out));
-        shared.resources.memory.give(std::mem::take(&mut self.request));
+        shared.resources.memory.put(std::mem::take(&mut self.out));
+        shared.resources.memory.put(std::mem::take(&mut self.request));
         self.exchange.limits = limits(&shared.setup.borrow().config);
-        ended.map(|()| Next::Request)
+        ended.map(|()| AfterResponse::Request)
     }
 
     async fn refuse(&mut self, refusal: exchange::Refusal, is_head: bool) -> io::Result<()> {
@@ -234,7 +234,7 @@ impl SwitchClient {
         let facts = request::facts(head, limits)?;
         let class = setup.classes.classify(head, target.path.as_bytes());
         let requested = Request { class, document: hash_target(target.path.as_bytes()) };
-        self.request = self.shared.resources.memory.take();
+        self.request = self.shared.resources.memory.get();
         let name = &setup.config.name;
         request::append(&mut self.request, request, target, facts, &self.peer, name, self.local);
         let upgrade = upgrade::requested(head, facts.body, &setup.config.upgrades).map(str::to_owned);
@@ -246,7 +246,7 @@ impl SwitchClient {
         }
         self.exchange.persists &= !self.shared.is_stopping.get();
         self.take_inline_body(&facts);
-        self.exchange.connection.input.rest(&self.shared.resources.memory);
+        self.exchange.connection.input.release_if_empty(&self.shared.resources.memory);
         let routing = RoutingContext { setup, request: requested };
         Ok(PendingRequest { facts, routing, upgrade, received_ns: now_ns() })
     }
@@ -275,7 +275,7 @@ impl SwitchClient {
     /// Responds to a malformed or oversized request; the connection cannot be used afterwards.
     async fn send_refusal(&mut self, refusal: RequestRefusal, is_head: bool) -> io::Result<()> {
         self.shared.counts.refuse(refusal);
-        self.exchange.give_up();
+        self.exchange.close_after_response();
         let requested = ResponseContext { is_head, is_11: true, persists: false };
         self.write_own(refusal.status(), &refusal.to_string(), requested).await
     }
@@ -341,7 +341,13 @@ impl SwitchClient {
 }
 
 impl LogFields {
-    fn record(&mut self, head: &RequestHead<'_>, received: Received, peer: &ClientPeer, setup: &WorkerSetup) {
+    fn record(
+        &mut self,
+        head: &RequestHead<'_>,
+        received: ReceivedProtocol,
+        peer: &ClientPeer,
+        setup: &WorkerSetup,
+    ) {
         let set = |kept: &mut Vec<u8>, parts: &[&[u8]]| {
             kept.clear();
             parts.iter().for_each(|part| kept.extend_from_slice(part));

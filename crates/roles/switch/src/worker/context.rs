@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use assay_cluster::dispatch::Moment;
 use assay_http::date::{DATE_BYTES, DateCache};
 use assay_net::connection::Resources;
-use assay_net::watch::Longest;
+use assay_net::deadlines::LongestWaits;
 use tokio::sync::Notify;
 
 use super::pipes::Pipes;
@@ -27,7 +27,7 @@ pub struct WorkerContext {
     pub(super) registry: Registry,
     pub(super) counts: LiveCounts,
     /// Connections in the order in which they are closed to make room for others.
-    pub(super) longest: RefCell<Longest>,
+    pub(super) longest: RefCell<LongestWaits>,
     pub(super) log: RefCell<Option<AccessLogWriter>>,
     pub(super) date: RefCell<DateCache>,
     pub(super) reports: ReportSender,

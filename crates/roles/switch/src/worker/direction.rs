@@ -14,16 +14,16 @@ use rustix::io::Errno;
 use super::pipes::{Pipe, Pipes};
 use super::socket::Socket;
 use crate::config::Splice;
+use assay_net::buffers::{BufferPool, InputBuffer};
+use assay_net::deadlines::Deadline;
 use assay_net::limits::READ_BYTES;
-use assay_net::memory::{Input, Memory};
-use assay_net::watch::Deadline;
 
 /// Upper bound on one `splice` call.
 const SPLICE_MAX_BYTES: usize = 1 << 20;
 
 /// Resources of the worker, and settings, for both directions of a connection.
 pub struct RelayContext<'a> {
-    pub memory: &'a Memory,
+    pub memory: &'a BufferPool,
     pub pipes: &'a Rc<Pipes>,
     pub splice: Splice,
     pub deadline: &'a Deadline,
@@ -34,7 +34,7 @@ pub struct RelayContext<'a> {
 #[derive(Default)]
 pub struct Direction {
     /// Bytes read and not yet sent on.
-    input: Input,
+    input: InputBuffer,
     /// Held only while bytes are spliced.
     pipe: Option<Pipe>,
     /// The last read filled its whole buffer.
@@ -49,7 +49,7 @@ pub struct Direction {
 
 impl Direction {
     /// Starts with bytes that were read already.
-    pub fn new(input: Input) -> Self {
+    pub fn new(input: InputBuffer) -> Self {
         let copied = input.unread().len() as u64;
         Self { input, copied, ..Self::default() }
     }
@@ -143,7 +143,7 @@ impl Direction {
             self.input.consume(written);
             relay.deadline.set(relay.idle_limit);
         }
-        self.input.rest(relay.memory);
+        self.input.release_if_empty(relay.memory);
         while let Some(pipe) = self.pipe.as_mut().filter(|pipe| pipe.filled > 0) {
             let taken = ready!(to.poll_fill_from(pipe.ends()?.0, pipe.filled, cx))?;
             if taken == 0 {
@@ -160,7 +160,7 @@ impl Direction {
         &mut self,
         from: &mut Socket,
         to: &Socket,
-        memory: &Memory,
+        memory: &BufferPool,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<bool>> {
         let input = &mut self.input;

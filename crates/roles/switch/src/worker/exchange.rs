@@ -29,15 +29,15 @@ use crate::request::RequestRefusal;
 use crate::response::{self, ClientFraming};
 use crate::tally::add;
 use crate::upgrade;
+use assay_net::buffers::{InputBuffer, poll_deadline, write_all};
 use assay_net::carrier::Carrier;
 use assay_net::connection::Connection;
-use assay_net::exchange::Stream as _;
+use assay_net::deadlines::Deadline;
+use assay_net::exchange::Transport as _;
 use assay_net::http2;
 use assay_net::interim;
-use assay_net::limits::MOST_INTERIM_RESPONSES;
-use assay_net::memory::{Input, wait, write_all};
-use assay_net::relay::{Part, next_part};
-use assay_net::watch::Deadline;
+use assay_net::limits::MAX_INTERIM_RESPONSES;
+use assay_net::relay::{RelayStep, relay_step};
 
 /// Bytes of a body that arrived with the head are copied behind it up to this size: cheaper than a second slice.
 const COPY_MAX_BYTES: usize = 4096;
@@ -45,7 +45,7 @@ const COPY_MAX_BYTES: usize = 4096;
 /// Slot key of a client whose request has no server.
 const NO_SLOT: u32 = 0;
 
-/// Key under which a client holds a server slot ([`assay_net::watch::Deadline::keep`]).
+/// Key under which a client holds a server slot ([`assay_net::deadlines::Deadline::keep`]).
 pub fn slot_key(server: ServerId) -> u32 {
     server.0 + 1
 }
@@ -113,7 +113,7 @@ impl SwitchClient {
                 }
             };
             // A client that stalls holds this server's slot, and may be dismissed for it.
-            self.exchange.connection.deadline.keep(slot_key(slot.server.id));
+            self.exchange.connection.deadline.hold_slot(slot_key(slot.server.id));
             let error = match self.attempt(&slot, pending).await {
                 Ok(response) if response.facts.status == 101 => {
                     return Box::pin(self.tunnel(slot, pending, response)).await;
@@ -139,7 +139,7 @@ impl SwitchClient {
                 ForwardError::Refused(refusal) => {
                     let status = refusal.status();
                     shared.counts.refuse(refusal);
-                    self.exchange.give_up();
+                    self.exchange.close_after_response();
                     return Box::pin(self.send_own(pending, status, &refusal.to_string())).await;
                 }
                 ForwardError::Server(loss, can_repeat) => (loss, can_repeat),
@@ -192,7 +192,7 @@ impl SwitchClient {
         let mut connecting = pin!(server.connect(&shared.resources));
         let connected = poll_fn(|cx| match connecting.as_mut().poll(cx) {
             Poll::Ready(connected) => Poll::Ready(connected),
-            Poll::Pending => wait(deadline, cx),
+            Poll::Pending => poll_deadline(deadline, cx),
         });
         let connected = until_client_gone(stream, deadline, connected).await.map_err(ForwardError::Client)?;
         if !connected.as_ref().is_ok_and(|upstream| upstream.is_reused) {
@@ -248,7 +248,7 @@ impl SwitchClient {
         loop {
             match ResponseHead::parse(upstream.input.unread()).map_err(bad)? {
                 Some((head, _))
-                    if head.is_interim() && upstream.interim_responses == MOST_INTERIM_RESPONSES =>
+                    if head.is_interim() && upstream.interim_responses == MAX_INTERIM_RESPONSES =>
                 {
                     return Err(bad(HeadError::Syntax("interim responses without end")));
                 }
@@ -359,7 +359,7 @@ impl SwitchClient {
             slot.has_response = true;
             self.release_upstream(upstream, &slot.server, facts.server_persists && is_sent);
             drop(slot);
-            self.exchange.connection.deadline.keep(NO_SLOT);
+            self.exchange.connection.deadline.hold_slot(NO_SLOT);
             self.exchange.connection.deadline.await_peer(timeouts.client_request);
             // A client that has announced the end of its connection gets the response and the end in one packet. Not after a
             // body: some clients send a line end behind it, and unread bytes would turn the close into a reset.
@@ -374,7 +374,7 @@ impl SwitchClient {
         self.write_to_client(0, &upstream.input.unread()[taken - plain..taken], timeouts.client_request)
             .await?;
         upstream.input.consume(taken);
-        upstream.input.rest(&shared.resources.memory);
+        upstream.input.release_if_empty(&shared.resources.memory);
         let is_whole = Box::pin(self.relay_rest(&mut upstream, &mut carrier, &slot, pending)).await;
         forwarded.bytes = carrier.payload;
         // A client that goes away does not count against the server.
@@ -409,18 +409,23 @@ impl SwitchClient {
             self.exchange.connection.deadline.set(timeouts.response);
             self.out.clear();
             let to = &self.exchange.connection;
-            let from = (&mut upstream.stream, &to.deadline);
-            let (memory, carried) = (&self.shared.resources.memory, (&mut *carrier, &mut self.out));
-            let part =
-                next_part(memory, from, &mut upstream.input, carried, |bytes| to.stream.try_write(bytes));
+            let part = relay_step(
+                &self.shared.resources.memory,
+                &mut upstream.stream,
+                &to.deadline,
+                &mut upstream.input,
+                carrier,
+                &mut self.out,
+                |bytes| to.stream.try_write(bytes),
+            );
             let part = until_client_gone(&to.stream, &to.deadline, pin!(part)).await?;
             match part {
-                Ok(Part::Some) => {}
-                Ok(Part::Broken) => {
+                Ok(RelayStep::Some) => {}
+                Ok(RelayStep::Broken) => {
                     self.report_failure(slot);
                     return Ok(false);
                 }
-                Ok(Part::ClientGone(error)) => return Err(error),
+                Ok(RelayStep::ClientGone(error)) => return Err(error),
                 Err(_) => {
                     self.report_failure(slot);
                     return Ok(false);
@@ -431,7 +436,7 @@ impl SwitchClient {
                 self.write_to_client(0, &[], timeouts.client_request).await?;
             }
             // Bytes that the client took at once earn it time here; the rest earned it while it was written.
-            self.exchange.connection.deadline.earn((carrier.payload - earned).saturating_sub(left));
+            self.exchange.connection.deadline.credit((carrier.payload - earned).saturating_sub(left));
             earned = carrier.payload;
         }
         Ok(true)
@@ -458,7 +463,7 @@ impl SwitchClient {
     fn reset(&mut self) {
         self.exchange.connection.stream.reset_on_close();
         self.exchange.leaves_unread = false;
-        self.exchange.connection.input = Input::default();
+        self.exchange.connection.input = InputBuffer::default();
     }
 
     /// Takes the bytes of the body that arrived with its head. Returns how many were taken, and how many of those, at their end,
@@ -474,7 +479,7 @@ impl SwitchClient {
     /// Returns a connection to the pool if it can be used again.
     fn release_upstream(&self, mut upstream: Upstream, server: &Server, persists: bool) {
         let is_clean = upstream.input.unread().is_empty();
-        upstream.input.rest(&self.shared.resources.memory);
+        upstream.input.release_if_empty(&self.shared.resources.memory);
         if persists && is_clean && server.weight.get().is_some() {
             server.put_back(upstream.stream, now_ns());
         }

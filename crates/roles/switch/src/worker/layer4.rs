@@ -21,9 +21,9 @@ use super::socket::Socket;
 use super::transport::Transport;
 use crate::messages::WorkerReport;
 use crate::tally::add;
-use assay_net::exchange::Stream as _;
-use assay_net::memory::{Input, wait};
-use assay_net::watch::Deadline;
+use assay_net::buffers::{InputBuffer, poll_deadline};
+use assay_net::deadlines::Deadline;
+use assay_net::exchange::Transport as _;
 
 /// A connection as policies see it: nothing is known. Policies that need a class or document are rejected with the configuration.
 const UNKNOWN: Request = Request { class: ClassId(0), document: 0 };
@@ -31,7 +31,7 @@ const UNKNOWN: Request = Request { class: ClassId(0), document: 0 };
 struct Layer4Connection {
     client: Transport,
     /// Bytes that the client sent while it waited for a server.
-    input: Input,
+    input: InputBuffer,
     /// The client has closed its sending side.
     has_ended: bool,
     deadline: Deadline,
@@ -44,10 +44,10 @@ struct Layer4Connection {
 pub async fn serve(client: Transport, connected: ClientGuard) {
     let shared = Rc::clone(connected.shared());
     let routing = RoutingContext { setup: shared.setup(), request: UNKNOWN };
-    let deadline = shared.resources.watch.enter();
+    let deadline = shared.resources.deadlines.register();
     let connection = Layer4Connection {
         client,
-        input: Input::default(),
+        input: InputBuffer::default(),
         has_ended: false,
         deadline,
         routing,
@@ -113,7 +113,7 @@ impl Layer4Connection {
         let mut connecting = pin!(Socket::connect(slot.server.address));
         poll_fn(|cx| match connecting.as_mut().poll(cx) {
             Poll::Ready(connected) => Poll::Ready(connected),
-            Poll::Pending => wait(&self.deadline, cx),
+            Poll::Pending => poll_deadline(&self.deadline, cx),
         })
         .await
     }
@@ -141,7 +141,11 @@ impl Layer4Connection {
                 slot.first_byte();
                 begun_ns = Some(now_ns());
             }
-            if sent.is_ready() && received.is_ready() { Poll::Ready(Ok(())) } else { wait(&deadline, cx) }
+            if sent.is_ready() && received.is_ready() {
+                Poll::Ready(Ok(()))
+            } else {
+                poll_deadline(&deadline, cx)
+            }
         });
         let ended: io::Result<()> = ended.await;
         if ended.is_err() {

@@ -33,8 +33,8 @@ use crate::access_log::AccessLogWriter;
 use crate::messages::{ControlMessage, ReportSender, WorkerConfig};
 use crate::tally::{LiveCounts, ServerStatus, SwitchSnapshot, add};
 use assay_net::connection::Resources;
-use assay_net::limits::{SPARED, room_of};
-use assay_net::watch::{Awaits, SOON_NS, TICK_NS, Wait};
+use assay_net::deadlines::{PeerWait, SHORT_TICK_NS, TICK_NS, WaitReason};
+use assay_net::limits::{EVICTION_GRACE, eviction_reserve};
 use context::{WorkerContext, moment};
 use exchange::slot_key;
 use runtime::{TaskHandle, spawn};
@@ -102,7 +102,7 @@ async fn serve(start: WorkerStart) -> std::io::Result<()> {
             ControlMessage::Stop => {
                 shared.is_stopping.set(true);
                 acceptors.keep_only(&[], &shared);
-                shared.resources.watch.dismiss_idle();
+                shared.resources.deadlines.close_idle();
                 break;
             }
             ControlMessage::End => return Ok(()),
@@ -129,15 +129,15 @@ async fn tick(shared: Rc<WorkerContext>) {
     loop {
         runtime::tick(next_ns).await;
         let now_ns = monotonic_ns();
-        next_ns = shared.resources.watch.tick(now_ns);
+        next_ns = shared.resources.deadlines.tick(now_ns);
         shared.changed.notify_waiters();
         if shared.is_stopping.get() {
-            shared.resources.watch.dismiss_idle();
+            shared.resources.deadlines.close_idle();
         }
         let setup = shared.setup();
         let are_crowded =
             setup.servers.values().filter(|server| !dismiss_stalled(server, &shared)).count() > 0;
-        next_ns = if are_crowded { SOON_NS } else { next_ns };
+        next_ns = if are_crowded { SHORT_TICK_NS } else { next_ns };
         if let Some(every) = setup.config.state.interval
             && now_ns.saturating_sub(requested_ns) >= every.as_nanos() as u64
         {
@@ -161,9 +161,10 @@ fn dismiss_stalled(server: &Server, shared: &WorkerContext) -> bool {
         return true;
     }
     let own = slot_key(server.id);
-    let chosen = move |wait: Wait| wait.awaits == Awaits::Peer && wait.keeps == own;
+    let chosen = move |wait: PeerWait| wait.reason == WaitReason::Peer && wait.held_slot == own;
     let mut longest = server.longest.borrow_mut();
-    !(0..beyond.min(DISMISSED_PER_TICK)).all(|_| longest.dismiss(&shared.resources.watch, SPARED, chosen))
+    !(0..beyond.min(DISMISSED_PER_TICK))
+        .all(|_| longest.dismiss(&shared.resources.deadlines, EVICTION_GRACE, chosen))
         || beyond < DISMISSED_PER_TICK
 }
 
@@ -211,12 +212,12 @@ fn snapshot(shared: &WorkerContext) -> SwitchSnapshot {
         in_flight: u64::from(counts.in_flight.get()),
         waiting: shared.queue.len() as u64,
         accepted: counts.accepted.get(),
-        refused: counts.refused_with(&shared.resources.refused),
+        refused: counts.refused_with(&shared.resources.refusals),
         no_server: counts.no_server.each_ref().map(Cell::get),
         left: counts.left.get(),
         connects: counts.connects.get(),
-        slow: shared.resources.watch.ended().slow,
-        dismissed: shared.resources.watch.ended().dismissed,
+        slow: shared.resources.deadlines.counts().slow,
+        dismissed: shared.resources.deadlines.counts().dismissed,
         log_lost: counts.log_lost.get(),
         ..SwitchSnapshot::default()
     };
@@ -282,9 +283,12 @@ async fn accept(listener: Rc<RefCell<WorkerListener>>, address: SocketAddr, shar
         let most = shared.setup.borrow().max_clients as usize;
         let room = most.saturating_sub(shared.counts.clients.get() as usize);
         let is_full = room == 0;
-        if room <= room_of(most) {
+        if room <= eviction_reserve(most) {
             // Close to the limit, the connection that has been idle for longest is closed.
-            shared.longest.borrow_mut().dismiss(&shared.resources.watch, SPARED, |wait| !wait.is_stream);
+            shared
+                .longest
+                .borrow_mut()
+                .dismiss(&shared.resources.deadlines, EVICTION_GRACE, |wait| !wait.is_stream);
         }
         if pause_ticks > 0 || is_full {
             listener.borrow_mut().pause();

@@ -13,7 +13,7 @@ use super::group::Group;
 use super::runtime::spawn;
 use super::server::Server;
 use crate::orca;
-use assay_net::memory::write_all;
+use assay_net::buffers::write_all;
 
 /// A state that arrives later is of no use.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ pub fn probe_all(shared: &Rc<WorkerContext>) {
 
 async fn probe(shared: Rc<WorkerContext>, group: Rc<Group>, server: Rc<Server>) {
     let setup = shared.setup();
-    let deadline = shared.resources.watch.enter();
+    let deadline = shared.resources.deadlines.register();
     deadline.set(PROBE_TIMEOUT);
     let mut upstream = match server.take_idle() {
         Some(upstream) => upstream,

@@ -18,9 +18,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use assay_base::clock::monotonic_ns;
-use assay_net::gather::Lull;
+use assay_net::coalesce::ConnectionCoalescer;
+use assay_net::deadlines::TICK_NS;
 use assay_net::timer::{arm, create};
-use assay_net::watch::TICK_NS;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::set_current_timer_slack;
 use rustix::time::TimerfdFlags;
@@ -69,7 +69,7 @@ pub struct Runtime {
     exhausted: RefCell<Vec<u32>>,
     /// Task that waits for the next tick.
     ticker: RefCell<Option<Waker>>,
-    lull: Cell<Lull>,
+    lull: Cell<ConnectionCoalescer>,
     /// Socket events since the last decision on a pause.
     arrived: Cell<u32>,
 }
@@ -343,7 +343,7 @@ impl Runtime {
         }
     }
 
-    /// Lets events come together before the thread polls for them ([`Lull`]).
+    /// Lets events come together before the thread polls for them ([`ConnectionCoalescer`]).
     fn pause(&self) {
         let longest_ns = MAX_PAUSE_NS.get();
         let (arrived, connections) = (self.arrived.take(), ACCEPTED.take());

@@ -10,10 +10,10 @@ use super::runtime::spawn;
 use super::transport::Transport;
 use crate::tls::UpstreamTls;
 use assay_cluster::dispatch::ServerId;
+use assay_net::buffers::InputBuffer;
 use assay_net::connection::{Connection, Resources};
+use assay_net::deadlines::LongestWaits;
 use assay_net::http2;
-use assay_net::memory::Input;
-use assay_net::watch::Longest;
 
 /// Limit of idle connections to one server.
 const IDLE_MAX: usize = 4096;
@@ -26,7 +26,7 @@ pub struct Server {
     /// Requests of this worker at the server.
     pub in_flight: Cell<u32>,
     /// Requests in the order in which they are ended when they leave no room for others.
-    pub longest: RefCell<Longest>,
+    pub longest: RefCell<LongestWaits>,
     /// Limit of requests of this worker.
     pub max_requests: Cell<u32>,
     /// `None` while the server may not get requests.
@@ -36,7 +36,7 @@ pub struct Server {
     pub tls: RefCell<Option<Rc<UpstreamTls>>>,
     pub speaks_http2: Cell<bool>,
     /// Shared HTTP/2 connections.
-    http2_connections: http2::Clients,
+    http2_connections: http2::Http2ClientPool,
     idle: RefCell<Vec<Idle>>,
 }
 
@@ -49,7 +49,7 @@ struct Idle {
 pub struct Upstream {
     pub stream: Transport,
     /// Bytes received and not yet consumed.
-    pub input: Input,
+    pub input: InputBuffer,
     /// Interim responses to the current request so far.
     pub interim_responses: u32,
     /// An HTTP/2 connection that other requests used before.
@@ -60,7 +60,13 @@ pub struct Upstream {
 
 impl Upstream {
     pub fn new(stream: Transport) -> Self {
-        Self { stream, input: Input::default(), interim_responses: 0, is_reused: false, has_upload: false }
+        Self {
+            stream,
+            input: InputBuffer::default(),
+            interim_responses: 0,
+            is_reused: false,
+            has_upload: false,
+        }
     }
 }
 
@@ -77,7 +83,7 @@ impl Server {
             is_backup: Cell::new(false),
             tls: RefCell::new(None),
             speaks_http2: Cell::new(false),
-            http2_connections: http2::Clients::default(),
+            http2_connections: http2::Http2ClientPool::default(),
             idle: RefCell::default(),
         }
     }
@@ -93,7 +99,7 @@ impl Server {
                 return Err(io::Error::other("it does not agree on HTTP/2 (ALPN)"));
             }
             let is_secured = matches!(stream, Transport::Tls(_));
-            let (client, carried) = http2::Client::new(Connection::new(stream, resources), is_secured);
+            let (client, carried) = http2::Http2Client::new(Connection::new(stream, resources), is_secured);
             // Requests on the connection are told how it ends.
             spawn(async move { drop(carried.await) });
             Ok(client)

@@ -16,8 +16,8 @@ use super::transport::Transport;
 use crate::orca;
 use crate::reason::NoServerReason;
 use crate::tally::add;
-use assay_net::memory::{Input, Memory};
-use assay_net::watch::Deadline;
+use assay_net::buffers::{BufferPool, InputBuffer};
+use assay_net::deadlines::Deadline;
 
 /// Bytes read from a client whose request is queued. A client that has sent more is not watched for a close.
 const READ_AHEAD_MAX_BYTES: usize = 64 * 1024;
@@ -161,7 +161,7 @@ impl Drop for Slot {
 pub struct WaitingClient<'c> {
     pub stream: &'c mut Transport,
     /// Bytes received and not yet consumed.
-    pub input: &'c mut Input,
+    pub input: &'c mut InputBuffer,
     pub deadline: &'c Deadline,
     /// Layer 4 only: set when the client has closed its sending side after it sent something, and may still wait for a response. `None`:
     /// any close ends the request.
@@ -171,7 +171,7 @@ pub struct WaitingClient<'c> {
 impl WaitingClient<'_> {
     /// Whether the client has closed its connection; if not, the task is woken when it does. The close is only seen by reading, so up to
     /// [`READ_AHEAD_MAX_BYTES`] are read ahead.
-    fn has_closed(&mut self, memory: &Memory, cx: &mut Context<'_>) -> bool {
+    fn has_closed(&mut self, memory: &BufferPool, cx: &mut Context<'_>) -> bool {
         while self.input.unread().len() < READ_AHEAD_MAX_BYTES
             && !self.half_closed.as_ref().is_some_and(|it| **it)
         {
@@ -238,7 +238,8 @@ async fn wait(
             if entry.is_notified(cx.waker()) {
                 return Poll::Ready(Ok(()));
             }
-            assay_net::memory::wait::<()>(waiting.deadline, cx).map_err(|_| AcquireError::QueueTimeout)
+            assay_net::buffers::poll_deadline::<()>(waiting.deadline, cx)
+                .map_err(|_| AcquireError::QueueTimeout)
         });
         if let Err(error) = notified.await {
             if error == AcquireError::ClientGone {

@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use assay_net::exchange;
-use assay_net::tune::tune;
+use assay_net::listen::set_socket_options;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, acceptfrom_with, connect, recv,
@@ -47,7 +47,7 @@ impl Socket {
     pub async fn connect(address: SocketAddr) -> io::Result<Self> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = socket_with(family, SocketType::STREAM, OPENED, None)?;
-        tune(&socket)?;
+        set_socket_options(&socket)?;
         let stream = Self::new(socket, 0);
         let begun = connect(&stream.socket, &address);
         // Registered in any case: the close of an idle connection must be noticed.
@@ -259,7 +259,7 @@ impl AsRawFd for Socket {
     }
 }
 
-impl exchange::Stream for Socket {
+impl exchange::Transport for Socket {
     fn reset_on_close(&self) {
         // Without the option the close is an ordinary one.
         let _ = sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));

@@ -17,10 +17,10 @@ use super::slot::Slot;
 use super::socket::Socket;
 use super::transport::Transport;
 use crate::config::Splice;
+use assay_net::buffers::poll_deadline;
 use assay_net::carrier::Carrier;
 use assay_net::connection::Connection;
-use assay_net::memory::wait;
-use assay_net::watch::Deadline;
+use assay_net::deadlines::Deadline;
 
 /// Bodies with less than this left are copied. Measured with `scripts/layer4-cost.sh`.
 const SPLICE_MIN_BYTES: u64 = 128 * 1024;
@@ -98,7 +98,7 @@ async fn fill(
     let count = poll_fn(|cx| match server.poll_splice(to, most, cx) {
         Poll::Ready(Err(Errno::NOSYS)) => Poll::Ready(Err(io::ErrorKind::InvalidInput.into())),
         Poll::Ready(moved) => Poll::Ready(moved.map_err(io::Error::from)),
-        Poll::Pending => wait(deadline, cx),
+        Poll::Pending => poll_deadline(deadline, cx),
     })
     .await?;
     pipe.filled += count;
@@ -112,10 +112,10 @@ async fn drain(client: &Socket, pipe: &mut Pipe, deadline: &Deadline, limit: Dur
         let from = pipe.ends()?.0;
         let taken = poll_fn(|cx| match client.poll_fill_from(from, pipe.filled, cx) {
             Poll::Ready(taken) => Poll::Ready(taken),
-            Poll::Pending => wait(deadline, cx),
+            Poll::Pending => poll_deadline(deadline, cx),
         })
         .await?;
-        deadline.earn(taken as u64);
+        deadline.credit(taken as u64);
         if taken == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }

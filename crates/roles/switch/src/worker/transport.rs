@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use assay_net::byte_stream::{ByteStream, LEAST_ROOM};
+use assay_net::byte_stream::{ByteStream, MIN_READ_BYTES};
 use assay_net::exchange;
 use assay_net::http2::Pipe;
 use assay_net::tls::session::Session;
@@ -19,7 +19,7 @@ use crate::tls::UpstreamTls;
 
 thread_local! {
     /// Buffer for data that should not arrive.
-    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; LEAST_ROOM]);
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; MIN_READ_BYTES]);
 }
 
 pub enum Transport {
@@ -39,7 +39,7 @@ pub struct TlsTransport {
 impl Transport {
     /// TLS on a client's socket.
     pub fn tls(socket: Socket, session: Session) -> Self {
-        Self::Tls(Box::new(TlsTransport { stream: ByteStream::secured(socket, session), unflushed: None }))
+        Self::Tls(Box::new(TlsTransport { stream: ByteStream::over_tls(socket, session), unflushed: None }))
     }
 
     /// Connects to a server, with a TLS handshake if required.
@@ -47,7 +47,7 @@ impl Transport {
         let socket = Socket::connect(address).await?;
         let Some(tls) = tls else { return Ok(Self::Clear(socket)) };
         let session = tls.client.connect(&tls.name, true).map_err(io::Error::other)?;
-        let mut secured = TlsTransport { stream: ByteStream::secured(socket, session), unflushed: None };
+        let mut secured = TlsTransport { stream: ByteStream::over_tls(socket, session), unflushed: None };
         poll_fn(|cx| secured.poll_open(cx)).await?;
         Ok(Self::Tls(Box::new(secured)))
     }
@@ -56,7 +56,7 @@ impl Transport {
     pub fn may_speak_http2(&mut self) -> bool {
         match self {
             Self::Tls(secured) => {
-                secured.stream.take_handshake().is_some_and(|handshake| handshake.agreed.is_http2)
+                secured.stream.take_handshake().is_some_and(|handshake| handshake.negotiated.is_http2)
             }
             Self::Clear(_) | Self::Http2(_) => true,
         }
@@ -123,7 +123,7 @@ impl TlsTransport {
 
     fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            match self.stream.shake_hands() {
+            match self.stream.handshake() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if self.stream.has_unsent() {
                         self.socket().clear(WRITABLE);
@@ -223,12 +223,12 @@ impl TlsTransport {
     }
 }
 
-impl exchange::Stream for Transport {
+impl exchange::Transport for Transport {
     fn reset_on_close(&self) {
         match self {
             Self::Clear(socket) => socket.reset_on_close(),
             Self::Tls(secured) => {
-                secured.stream.break_off();
+                secured.stream.abort();
                 secured.socket().reset_on_close();
             }
             Self::Http2(pipe) => pipe.reset_on_close(),
@@ -249,7 +249,7 @@ impl exchange::Stream for Transport {
         }
     }
 
-    fn is_opening(&self) -> bool {
+    fn is_handshaking(&self) -> bool {
         matches!(self, Self::Tls(secured) if !secured.stream.is_open())
     }
 
@@ -257,9 +257,9 @@ impl exchange::Stream for Transport {
         matches!(self, Self::Http2(_))
     }
 
-    fn rest(&mut self) {
+    fn begin_idle(&mut self) {
         if let Self::Http2(pipe) = self {
-            pipe.rest();
+            pipe.begin_idle();
         }
     }
 }
@@ -311,7 +311,7 @@ impl AsyncWrite for Transport {
             Self::Clear(socket) => Pin::new(socket).poll_shutdown(cx),
             Self::Tls(secured) => {
                 if let Poll::Ready(Ok(())) = secured.poll_flush(cx) {
-                    secured.stream.say_end();
+                    secured.stream.send_close_notify();
                 }
                 shutdown(secured.socket())
             }

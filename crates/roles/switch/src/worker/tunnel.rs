@@ -15,13 +15,13 @@ use super::exchange::UpstreamResponse;
 use super::runtime::now_ns;
 use super::slot::Slot;
 use super::transport::Transport;
+use assay_net::buffers::{BufferPool, InputBuffer, poll_deadline, write_all};
 use assay_net::connection::Connection;
-use assay_net::memory::{Input, Memory, wait, write_all};
-use assay_net::watch::Deadline;
+use assay_net::deadlines::Deadline;
 
 struct TunnelDirection {
     /// Bytes received and not yet sent on.
-    input: Input,
+    input: InputBuffer,
     has_ended: bool,
     is_closed: bool,
     bytes: u64,
@@ -29,7 +29,7 @@ struct TunnelDirection {
 
 impl TunnelDirection {
     /// Starts with the bytes that followed the head.
-    fn new(input: Input) -> Self {
+    fn new(input: InputBuffer) -> Self {
         let bytes = input.unread().len() as u64;
         Self { input, has_ended: false, is_closed: false, bytes }
     }
@@ -39,7 +39,7 @@ impl TunnelDirection {
         &mut self,
         from: &mut Transport,
         to: &mut Transport,
-        memory: &Memory,
+        memory: &BufferPool,
         deadline: &Deadline,
         limit: Duration,
         cx: &mut Context<'_>,
@@ -53,7 +53,7 @@ impl TunnelDirection {
                 self.input.consume(written);
                 deadline.set(limit);
             }
-            self.input.rest(memory);
+            self.input.release_if_empty(memory);
             if self.is_closed {
                 return Poll::Ready(Ok(()));
             }
@@ -97,7 +97,7 @@ impl SwitchClient {
             let (server, memory) = (&mut upstream.stream, &shared.resources.memory);
             let up = up.poll(client, server, memory, deadline, timeouts.tunnel, cx)?;
             let down = down.poll(server, client, memory, deadline, timeouts.tunnel, cx)?;
-            if up.is_ready() && down.is_ready() { Poll::Ready(Ok(())) } else { wait(deadline, cx) }
+            if up.is_ready() && down.is_ready() { Poll::Ready(Ok(())) } else { poll_deadline(deadline, cx) }
         });
         // However the tunnel ends, both connections are closed, and the bytes relayed are counted.
         let _: io::Result<()> = ended.await;

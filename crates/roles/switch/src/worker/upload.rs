@@ -19,11 +19,11 @@ use super::exchange::{ForwardError, server_error};
 use super::server::Upstream;
 use super::slot::Slot;
 use crate::request::RequestRefusal;
+use assay_net::buffers::poll_deadline;
 use assay_net::carrier::Carrier;
 use assay_net::connection::Connection;
 use assay_net::interim;
-use assay_net::limits::MOST_INTERIM_RESPONSES;
-use assay_net::memory::wait;
+use assay_net::limits::MAX_INTERIM_RESPONSES;
 
 struct Upload<'u> {
     upstream: &'u mut Upstream,
@@ -62,7 +62,7 @@ impl SwitchClient {
         let mut upload = Upload {
             upstream,
             carrier: Carrier::new(pending.facts.body, pending.facts.body == BodyFraming::Chunked),
-            out: shared.resources.memory.take(),
+            out: shared.resources.memory.get(),
             written: 0,
             interim: Vec::new(),
             interim_written: 0,
@@ -74,7 +74,7 @@ impl SwitchClient {
         self.exchange.connection.deadline.await_peer(upload.client_limit);
         let end = poll_fn(|cx| upload.poll(self, &config.name, cx)).await;
         let waits_for_server = upload.written < upload.out.len();
-        shared.resources.memory.give(std::mem::take(&mut upload.out));
+        shared.resources.memory.put(std::mem::take(&mut upload.out));
         match end {
             Ok(UploadEnd::Whole) => {
                 self.exchange.leaves_unread = false;
@@ -87,7 +87,7 @@ impl SwitchClient {
                 Err(ForwardError::Server(server_error(&slot.server, &error), false))
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                self.exchange.note_late();
+                self.exchange.mark_late();
                 Err(ForwardError::Refused(RequestRefusal::TooSlow))
             }
             Err(error) => Err(ForwardError::Client(error)),
@@ -109,7 +109,7 @@ impl Upload<'_> {
                     .poll_write(cx, &self.interim[self.interim_written..])
                 {
                     Poll::Ready(written) => self.interim_written += written?,
-                    Poll::Pending => return wait(&client.exchange.connection.deadline, cx),
+                    Poll::Pending => return poll_deadline(&client.exchange.connection.deadline, cx),
                 }
                 if self.interim_written == self.interim.len() {
                     self.interim.clear();
@@ -132,7 +132,7 @@ impl Upload<'_> {
                     Poll::Pending if client.exchange.connection.stream.poll_gone(true, cx).is_ready() => {
                         return Poll::Ready(Ok(UploadEnd::ClientGone));
                     }
-                    Poll::Pending => return wait(&client.exchange.connection.deadline, cx),
+                    Poll::Pending => return poll_deadline(&client.exchange.connection.deadline, cx),
                 }
                 continue;
             }
@@ -148,7 +148,7 @@ impl Upload<'_> {
                 Poll::Ready(Ok(None)) => {}
                 Poll::Ready(Ok(Some(end))) => return Poll::Ready(Ok(end)),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return wait(&client.exchange.connection.deadline, cx),
+                Poll::Pending => return poll_deadline(&client.exchange.connection.deadline, cx),
             }
         }
     }
@@ -159,7 +159,7 @@ impl Upload<'_> {
         loop {
             while let Ok(Some((head, length))) = ResponseHead::parse(self.upstream.input.unread()) {
                 // One interim response too many is rejected when the head of the response is read.
-                if !head.is_interim() || self.upstream.interim_responses == MOST_INTERIM_RESPONSES {
+                if !head.is_interim() || self.upstream.interim_responses == MAX_INTERIM_RESPONSES {
                     return Poll::Ready(());
                 }
                 self.upstream.interim_responses += 1;
@@ -198,7 +198,7 @@ impl Upload<'_> {
         let (taken, has_ended) = if client.exchange.connection.input.unread().is_empty() {
             let Connection { stream, input, deadline, .. } = &mut client.exchange.connection;
             let read = memory.poll_read(stream, cx, |bytes| {
-                deadline.earn(bytes.len() as u64);
+                deadline.credit(bytes.len() as u64);
                 let taken = carrier.take(bytes, out);
                 if let Ok(taken) = taken {
                     input.append(&bytes[taken..], memory);
@@ -210,7 +210,7 @@ impl Upload<'_> {
             let taken = carrier.take(client.exchange.connection.input.unread(), out);
             if let Ok(taken) = taken {
                 client.exchange.connection.input.consume(taken);
-                client.exchange.connection.input.rest(memory);
+                client.exchange.connection.input.release_if_empty(memory);
             }
             (taken.map(drop), false)
         };

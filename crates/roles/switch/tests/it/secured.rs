@@ -2,9 +2,9 @@
 
 use std::net::{SocketAddr, TcpStream};
 
-use assay_net::byte_stream::{ByteStream, LEAST_ROOM};
+use assay_net::byte_stream::{ByteStream, MIN_READ_BYTES};
 use assay_net::tls::authority::Authority;
-use assay_net::tls::client::{Client, Name, Trust};
+use assay_net::tls::client::{TlsClient, TlsServerName, Trust};
 use assay_net::tls::settings::Offer;
 use assay_switch::Switch;
 
@@ -17,20 +17,20 @@ struct Kept(ByteStream<TcpStream>);
 impl Kept {
     fn new(at: SocketAddr, authority: &Authority) -> Result<Self, std::io::Error> {
         let trust = Trust::Authorities(authority.certificate.as_bytes());
-        let client = Client::new(trust, &Offer::default()).expect("can be made");
-        let name = Name::of_authority("one.test").expect("a name");
+        let client = TlsClient::new(trust, &Offer::default()).expect("can be made");
+        let name = TlsServerName::from_authority("one.test").expect("a name");
         let socket = TcpStream::connect(at)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         let session = client.connect(&name, false).map_err(std::io::Error::other)?;
-        let mut stream = ByteStream::secured(socket, session);
-        stream.shake_hands()?;
+        let mut stream = ByteStream::over_tls(socket, session);
+        stream.handshake()?;
         Ok(Self(stream))
     }
 
     fn status_line(&mut self) -> String {
         let request = b"GET / HTTP/1.1\r\nHost: one.test\r\n\r\n";
         assert_eq!(self.0.send(request).expect("is taken"), request.len());
-        let mut room = vec![0; LEAST_ROOM];
+        let mut room = vec![0; MIN_READ_BYTES];
         let mut got = Vec::new();
         while !got.windows(4).any(|end| end == b"\r\n\r\n") {
             match self.0.recv(&mut room) {
@@ -85,17 +85,17 @@ fn a_reload_keeps_sessions_that_can_be_resumed() {
     let text = file("", &[&server], &files.toml(&["one"]));
     let mut switch = switch(&text);
     let trust = Trust::Authorities(files.authority.certificate.as_bytes());
-    let client = Client::new(trust, &Offer::default()).expect("can be made");
-    let name = Name::of_authority("one.test").expect("a name");
+    let client = TlsClient::new(trust, &Offer::default()).expect("can be made");
+    let name = TlsServerName::from_authority("one.test").expect("a name");
     let at = secured(&switch);
     let connect = || {
         let socket = TcpStream::connect(at).expect("is listened at");
         socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
         let session = client.connect(&name, true).expect("can begin");
-        let mut kept = Kept(ByteStream::secured(socket, session));
-        kept.0.shake_hands().expect("is trusted");
+        let mut kept = Kept(ByteStream::over_tls(socket, session));
+        kept.0.handshake().expect("is trusted");
         assert_eq!(kept.status_line(), "HTTP/1.1 200 OK");
-        kept.0.take_handshake().expect("is over").agreed.resumed
+        kept.0.take_handshake().expect("is over").negotiated.resumed
     };
     assert!(!connect() && connect());
     switch.reload(config(&text)).expect("is taken on");

@@ -12,12 +12,14 @@ use assay_http::coding::{Accepted, Coding, GzipWriter};
 use assay_http::field::list;
 use assay_http::head::RequestHead;
 use assay_http::status::reason;
+use assay_net::allowed_hosts::is_allowed_host;
 use assay_net::connection::Resources;
-use assay_net::exchange::{self, ClientLimits, Exchange, Framing, Handler, Next, Refusal, Request};
-use assay_net::limits::LEAST_RATE;
+use assay_net::connection_limit::{ConnectionLimit, ConnectionSlot};
+use assay_net::exchange::{
+    self, AfterResponse, ClientLimits, Exchange, Handler, Refusal, Request, ResponseFraming,
+};
+use assay_net::limits::MIN_BODY_RATE;
 use assay_net::listen;
-use assay_net::own_host::is_own_host;
-use assay_net::places::{Place, Places};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::serve::negotiate::{self, MetricsFormat};
@@ -36,7 +38,7 @@ const LIMITS: ClientLimits = ClientLimits {
     write: Duration::from_secs(30),
     head_bytes: 16 * 1024,
     target_bytes: 16 * 1024,
-    least_rate: LEAST_RATE,
+    least_rate: MIN_BODY_RATE,
 };
 /// Shorter bodies are not worth coding.
 const GZIP_MIN_BYTES: usize = 1024;
@@ -62,14 +64,14 @@ pub(crate) struct ReportSources<M> {
 /// Connection slots, buffers and deadlines that all clients share.
 #[derive(Clone)]
 pub(crate) struct Clients {
-    places: Rc<Places>,
+    places: Rc<ConnectionLimit>,
     resources: Rc<Resources>,
 }
 
 impl Clients {
     /// None yet.
     pub fn new() -> Self {
-        Self { places: Places::new(CONNECTIONS_MAX), resources: Resources::new() }
+        Self { places: ConnectionLimit::new(CONNECTIONS_MAX), resources: Resources::new() }
     }
 
     /// Connections that were ended to make room for others.
@@ -79,7 +81,7 @@ impl Clients {
 
     /// Clients that took too long with a request or a response.
     pub fn slow(&self) -> u64 {
-        self.resources.watch.ended().slow
+        self.resources.deadlines.counts().slow
     }
 }
 
@@ -90,7 +92,7 @@ pub(crate) async fn accept<M: Fn() -> Vec<Family> + 'static>(
     clients: Clients,
 ) {
     let Clients { places, resources } = clients;
-    resources.keep_deadlines();
+    resources.run_deadlines();
     loop {
         let (stream, _) = listen::accept(&listener).await;
         let _ = stream.set_nodelay(true);
@@ -107,17 +109,17 @@ pub(crate) async fn accept<M: Fn() -> Vec<Family> + 'static>(
 struct Client<M> {
     exchange: Exchange,
     source: Rc<ReportSources<M>>,
-    place: Place,
+    place: ConnectionSlot,
 }
 
 impl<M: Fn() -> Vec<Family>> Handler for Client<M> {
-    type Stream = TcpStream;
+    type Transport = TcpStream;
 
     fn exchange(&mut self) -> &mut Exchange {
         &mut self.exchange
     }
 
-    async fn respond(&mut self, request: &Request<'_>) -> io::Result<Next> {
+    async fn respond(&mut self, request: &Request<'_>) -> io::Result<AfterResponse> {
         self.place.set_busy(true);
         match parse_request(&request.head, &self.source.own_name) {
             Ok(requested) => {
@@ -125,18 +127,18 @@ impl<M: Fn() -> Vec<Family>> Handler for Client<M> {
                 send(&mut self.exchange, &response, requested.head_only).await?;
             }
             Err(response) => {
-                self.exchange.give_up();
+                self.exchange.close_after_response();
                 send(&mut self.exchange, &response, request.head.method == "HEAD").await?;
             }
         }
-        Ok(Next::Request)
+        Ok(AfterResponse::Request)
     }
 
     async fn refuse(&mut self, refusal: Refusal, is_head: bool) -> io::Result<()> {
         send(&mut self.exchange, &HttpResponse::text(refusal.status(), refusal.to_string()), is_head).await
     }
 
-    fn ended(&mut self, _complete: bool) {
+    fn on_request_end(&mut self, _complete: bool) {
         self.place.set_busy(false);
     }
 }
@@ -184,7 +186,7 @@ fn parse_request(head: &RequestHead<'_>, own_name: &str) -> Result<WatchRequest,
     if head.facts.chunked || head.facts.content_length.is_some_and(|length| length > 0) {
         return Err(HttpResponse::text(413, "a request needs no body here"));
     }
-    if !is_own_host(head.host, own_name) {
+    if !is_allowed_host(head.host, own_name) {
         let words = "name an address of this machine, its own name, or localhost in the URL";
         return Err(HttpResponse::text(421, words));
     }
@@ -284,7 +286,8 @@ async fn send(exchange: &mut Exchange, response: &HttpResponse, head_only: bool)
     }
     head += response.extra;
     let mut head = head.into_bytes();
-    let framing = if has_body { Framing::Length(response.body.len() as u64) } else { Framing::None };
+    let framing =
+        if has_body { ResponseFraming::Length(response.body.len() as u64) } else { ResponseFraming::None };
     exchange.append_framing(&mut head, framing);
     exchange.write(&[&head, if head_only { &[] } else { &response.body }]).await
 }

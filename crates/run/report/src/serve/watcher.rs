@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use assay_net::own_host::own_name;
+use assay_net::allowed_hosts::host_name;
 use assay_record::event::{RunEvent, Stage};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -144,7 +144,7 @@ impl WatcherThread {
                     let source = ReportSources {
                         reports: self.reports.clone(),
                         metrics: self.metrics(),
-                        own_name: own_name(),
+                        own_name: host_name(),
                     };
                     tokio::task::spawn_local(server::accept(listener, Rc::new(source), self.clients.clone()));
                 }

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use assay_net::tls::authority::{Authority, KeyKind, Validity};
-use assay_net::tls::intercept::NAME;
+use assay_net::tls::intercept::AUTHORITY_NAME;
 use assay_net::tls::settings::AuthorityFiles;
 use clap::Args;
 
@@ -53,15 +53,15 @@ pub fn make(args: &AuthorityArgs) -> Result<Exit, Failure> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&args.dir);
     made.with_context(|| cannot(&args.dir)).map_err(Failure::failed)?;
     let now_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let authority =
-        Authority::named(NAME, KeyKind::P256, Validity::around(now_unix_s)).map_err(Failure::failed)?;
+    let authority = Authority::named(AUTHORITY_NAME, KeyKind::P256, Validity::around(now_unix_s))
+        .map_err(Failure::failed)?;
     write(&files.key, 0o600, &authority.key())
         .with_context(|| cannot(&files.key))
         .map_err(Failure::failed)?;
     let written = write(&files.certificate, 0o644, &authority.certificate);
     written.with_context(|| cannot(&files.certificate)).map_err(Failure::failed)?;
     output::stdout(&format!(
-        "{}: the certificate of \"{NAME} ({})\", valid for a year; clients whose tunnels are to be opened must trust it\n\
+        "{}: the certificate of \"{AUTHORITY_NAME} ({})\", valid for a year; clients whose tunnels are to be opened must trust it\n\
          {}: its key; whoever has it can read what these clients send\n\
          next: assay spe --intercept {}\n",
         files.certificate.display(),

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_net::byte_stream::ByteStream;
 use assay_net::tls::authority::{Authority, KeyKind, Validity};
-use assay_net::tls::server::Server;
+use assay_net::tls::server::TlsServer;
 use assay_net::tls::settings::Offer;
 use tokio::io::copy_bidirectional_with_sizes;
 use tokio::net::{TcpListener, TcpStream};
@@ -38,7 +38,7 @@ impl Front {
         let trusted = directory.join("origins.pem");
         std::fs::write(&trusted, &authority.certificate).expect("a writable directory");
         let chain = identity.certificate + &authority.certificate;
-        let server = Server::new(chain.as_bytes(), identity.key.as_bytes(), &Offer::default());
+        let server = TlsServer::new(chain.as_bytes(), identity.key.as_bytes(), &Offer::default());
         let server = server.expect("they belong together");
         thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
@@ -54,12 +54,12 @@ impl Front {
     }
 }
 
-async fn carry(client: TcpStream, server: Server, site: SocketAddr) {
+async fn carry(client: TcpStream, server: TlsServer, site: SocketAddr) {
     let Ok(mut site) = TcpStream::connect(site).await else { return };
     if client.set_nodelay(true).and(site.set_nodelay(true)).is_err() {
         return;
     }
-    let mut client = ByteStream::secured(client, server.accept().expect("can begin"));
+    let mut client = ByteStream::over_tls(client, server.accept().expect("can begin"));
     // Either side may leave at any time.
     let _ = copy_bidirectional_with_sizes(&mut client, &mut site, ROOM, ROOM).await;
 }

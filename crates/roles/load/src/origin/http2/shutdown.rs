@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use assay_base::clock::monotonic_ns;
 use assay_http2::ErrorCode;
-use assay_net::arrival::is_delivered;
+use assay_net::rx_timestamps::is_delivered;
 
 use super::{Http2Connection, StreamStage};
 use crate::origin::lingering_close::LingeringClose;
@@ -27,7 +27,7 @@ impl Http2Connection {
 
     /// Says that nothing more comes, and reads on until the client has ended its side as well.
     pub(super) fn linger(&mut self) -> io::Result<()> {
-        self.transport.say_end();
+        self.transport.send_close_notify();
         socket2::SockRef::from(self.transport.socket()).shutdown(std::net::Shutdown::Write)?;
         if let Some((_, ticket)) = self.idle.take() {
             self.worker.timer.cancel(ticket);

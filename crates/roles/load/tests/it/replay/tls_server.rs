@@ -7,10 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_base::clock::monotonic_ns;
 use assay_load::replay::{LogSource, ReplayOptions, ReplayResults, ReplayTls, RequestSource};
-use assay_net::byte_stream::{ByteStream, LEAST_ROOM};
+use assay_net::byte_stream::{ByteStream, MIN_READ_BYTES};
 use assay_net::tls::authority::{Authority, KeyKind, Validity};
-use assay_net::tls::client::{Client, Trust};
-use assay_net::tls::server::Server as TlsServer;
+use assay_net::tls::client::{TlsClient, Trust};
+use assay_net::tls::server::TlsServer;
 use assay_net::tls::settings::Offer;
 
 use crate::replay::harness::{combined, log, options, replay};
@@ -47,8 +47,8 @@ impl Secured {
         Self { address, authority: authority.certificate, lines }
     }
 
-    pub fn client(&self) -> Client {
-        Client::new(Trust::Authorities(self.authority.as_bytes()), &Offer::default()).unwrap()
+    pub fn client(&self) -> TlsClient {
+        TlsClient::new(Trust::Authorities(self.authority.as_bytes()), &Offer::default()).unwrap()
     }
 
     pub fn lines(&self) -> Vec<String> {
@@ -60,8 +60,8 @@ impl Secured {
 
 /// Serves requests until the client closes the connection, as it is told to after `close` in a path; `cut` is a body that ends too soon.
 fn serve(socket: TcpStream, server: &TlsServer, lines: &Lines, ends: &dyn Fn(&str, bool, u64, u64)) {
-    let mut stream = ByteStream::secured(socket, server.accept().unwrap());
-    let (mut room, mut unread) = (vec![0; LEAST_ROOM], Vec::new());
+    let mut stream = ByteStream::over_tls(socket, server.accept().unwrap());
+    let (mut room, mut unread) = (vec![0; MIN_READ_BYTES], Vec::new());
     let (mut target, mut handshake) = (String::new(), None);
     loop {
         match stream.recv(&mut room) {
@@ -84,13 +84,13 @@ fn serve(socket: TcpStream, server: &TlsServer, lines: &Lines, ends: &dyn Fn(&st
             };
             stream.send(response).unwrap();
             if target.ends_with("cut") {
-                stream.break_off();
+                stream.abort();
                 return;
             }
         }
     }
     let Some(handshake) = handshake else { return };
-    ends(&target, handshake.agreed.resumed, handshake.begun_ns, monotonic_ns());
+    ends(&target, handshake.negotiated.resumed, handshake.begun_ns, monotonic_ns());
 }
 
 /// Sends a log of three clients, each a minute after the one before, to an address over TLS.

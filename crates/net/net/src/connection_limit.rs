@@ -1,9 +1,9 @@
-//! Places for a bounded number of connections, of which a new one gets one though others do nothing.
+//! A bound on connections under which a new one is served though others do nothing.
 //!
-//! A server with few places is blocked for everybody by clients that connect and say nothing. Here, when all places are taken,
-//! the connection that has waited for a request for the longest time ends, so that whoever sends a request at once is served.
-//! Connections whose request is being served keep their places, unless all are: then the one that has taken the longest ends, once
-//! that is a second: hardly anything but a client that takes its response slowly takes so long.
+//! A server with few slots is blocked for everybody by clients that connect and send nothing. Here, when all slots are taken, the
+//! connection that has waited for a request for the longest time ends, so that whoever sends a request at once is served. Connections whose
+//! request is being served keep their slots, unless all are: then the one that has taken the longest ends, once that is a second: hardly
+//! anything but a client that takes its response slowly takes so long.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -14,51 +14,54 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{Instant, timeout};
 
-use crate::limits::SPARED;
+use crate::limits::EVICTION_GRACE;
 
-/// When it is looked again whether a place can be taken from a connection, where all are served.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Interval of looking for a slow connection, where all are being served.
+const RECHECK: Duration = Duration::from_millis(50);
 
-/// Since when the request of a connection is being served; none: there is none.
-type Busy = Rc<Cell<Option<Instant>>>;
+/// Start of the request that is being served on a connection; none: there is none.
+type BusySince = Rc<Cell<Option<Instant>>>;
 
-pub struct Places {
+pub struct ConnectionLimit {
     most: usize,
-    /// Who has one, in the order in which they began to wait for a request.
-    taken: RefCell<Vec<(Busy, AbortHandle)>>,
+    /// Connections that have a slot, in the order in which they began to wait for a request.
+    taken: RefCell<Vec<(BusySince, AbortHandle)>>,
     changed: Notify,
     dismissed: Cell<u64>,
 }
 
-/// The place of a connection: says whether a request is being served on it.
-pub struct Place {
-    places: Rc<Places>,
-    busy: Busy,
+/// The slot of a connection: notes whether a request is being served on it.
+pub struct ConnectionSlot {
+    places: Rc<ConnectionLimit>,
+    busy: BusySince,
 }
 
-impl Places {
+impl ConnectionLimit {
     pub fn new(most: usize) -> Rc<Self> {
         Rc::new(Self { most, taken: RefCell::default(), changed: Notify::new(), dismissed: Cell::new(0) })
     }
 
-    /// Serves a connection in a local task, once there is a place for it: one is free, or that of a connection without a request
-    /// is taken from it, or that of one whose client is slow.
-    pub async fn serve<F: Future<Output = ()> + 'static>(self: &Rc<Self>, serve: impl FnOnce(Place) -> F) {
+    /// Serves a connection in a local task, once there is a slot for it: one is free, or that of a connection without a request is taken
+    /// from it, or that of one whose client is slow.
+    pub async fn serve<F: Future<Output = ()> + 'static>(
+        self: &Rc<Self>,
+        serve: impl FnOnce(ConnectionSlot) -> F,
+    ) {
         loop {
             let changed = self.changed.notified();
             if self.has_room() {
                 break;
             }
             // One may have taken long enough by then.
-            let _ = timeout(LOOK_AGAIN, changed).await;
+            let _ = timeout(RECHECK, changed).await;
         }
-        let busy = Busy::default();
-        let serving = serve(Place { places: Rc::clone(self), busy: Rc::clone(&busy) });
+        let busy = BusySince::default();
+        let serving = serve(ConnectionSlot { places: Rc::clone(self), busy: Rc::clone(&busy) });
         let task = spawn_local(serving);
         self.taken.borrow_mut().push((busy, task.abort_handle()));
     }
 
-    /// How many connections lost their places to others.
+    /// Number of connections that lost their slots to others.
     pub fn dismissed(&self) -> u64 {
         self.dismissed.get()
     }
@@ -74,7 +77,7 @@ impl Places {
         let takes_long = || {
             let since = taken.iter().enumerate().filter_map(|(at, (busy, _))| Some((busy.get()?, at)));
             let (since, at) = since.min()?;
-            (since.elapsed() >= SPARED).then_some(at)
+            (since.elapsed() >= EVICTION_GRACE).then_some(at)
         };
         let Some(at) = waits().or_else(takes_long) else { return false };
         taken.remove(at).1.abort();
@@ -82,15 +85,15 @@ impl Places {
         true
     }
 
-    /// A connection has ended.
-    fn leave(&self, busy: &Busy) {
+    /// Frees the slot of a connection that has ended.
+    fn release(&self, busy: &BusySince) {
         self.taken.borrow_mut().retain(|(other, _)| !Rc::ptr_eq(other, busy));
         self.changed.notify_waiters();
     }
 }
 
-impl Place {
-    /// A request is being served, or none is any more. Whoever has just been served waits for less time than all others.
+impl ConnectionSlot {
+    /// Notes whether a request is being served. A connection that has just been served waits for less time than all others.
     pub fn set_busy(&self, is_busy: bool) {
         let before = self.busy.replace(is_busy.then(Instant::now));
         if before.is_some() && !is_busy {
@@ -104,9 +107,9 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.places.leave(&self.busy);
+        self.places.release(&self.busy);
     }
 }
 
@@ -138,11 +141,11 @@ mod tests {
     fn a_new_connection_gets_the_place_of_the_one_that_has_waited_longest() {
         run(async {
             let (tell, mut ended) = unbounded_channel();
-            let places = Places::new(3);
+            let places = ConnectionLimit::new(3);
             let kept = Rc::new(RefCell::new(Vec::new()));
             for number in 0..3 {
                 let (ends, kept) = (Ends(number, tell.clone()), Rc::clone(&kept));
-                let serve = |place: Place| async move {
+                let serve = |place: ConnectionSlot| async move {
                     kept.borrow_mut().push(place);
                     let _ends = ends;
                     pending().await
@@ -166,11 +169,11 @@ mod tests {
     fn where_all_are_being_served_the_one_that_takes_longest_makes_room_after_a_second() {
         run(async {
             let (tell, mut ended) = unbounded_channel();
-            let places = Places::new(2);
+            let places = ConnectionLimit::new(2);
             let begun = Instant::now();
             for number in 0..2 {
                 let ends = Ends(number, tell.clone());
-                let serve = |place: Place| async move {
+                let serve = |place: ConnectionSlot| async move {
                     place.set_busy(true);
                     let _ends = ends;
                     pending().await
@@ -179,7 +182,7 @@ mod tests {
                 yield_now().await;
             }
             places.serve(|_| pending()).await;
-            assert!(begun.elapsed() >= SPARED && places.dismissed() == 1);
+            assert!(begun.elapsed() >= EVICTION_GRACE && places.dismissed() == 1);
             assert_eq!(ended.recv().await, Some(0));
         });
     }
@@ -187,11 +190,11 @@ mod tests {
     #[test]
     fn where_all_are_being_served_a_new_connection_waits_for_one_to_end() {
         run(async {
-            let places = Places::new(1);
+            let places = ConnectionLimit::new(1);
             let (tell, mut told) = unbounded_channel();
             let end = Rc::new(Notify::new());
             let (ending, telling) = (Rc::clone(&end), tell.clone());
-            let serve = |place: Place| async move {
+            let serve = |place: ConnectionSlot| async move {
                 place.set_busy(true);
                 ending.notified().await;
                 let _ = telling.send("the first ends");

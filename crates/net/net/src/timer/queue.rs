@@ -1,4 +1,4 @@
-//! The earliest of many deadlines. A heap of them, each with a token, from which tokens can be taken back.
+//! A priority queue of deadlines, each with a token, from which tokens can be cancelled.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,15 +6,15 @@ use std::collections::BinaryHeap;
 /// Below this many deadlines, cancelled ones are left where they are until they come due.
 const SMALL_HEAP: usize = 1024;
 
-/// Names one scheduled token; stays unique when its place is used again.
+/// Key of a scheduled token; stays unique when its slot is used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Ticket {
+pub struct TimerKey {
     slot: u32,
     generation: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+struct QueueEntry {
     at_ns: u64,
     /// First scheduled, first served, among equal deadlines.
     order: u64,
@@ -23,33 +23,33 @@ struct Entry {
 }
 
 #[derive(Debug)]
-struct Slot<T> {
+struct TokenSlot<T> {
     generation: u32,
     token: Option<T>,
 }
 
 /// A heap of deadlines, each with a token. Pure: time is an argument.
 #[derive(Debug)]
-pub struct Deadlines<T> {
-    heap: BinaryHeap<Reverse<Entry>>,
-    slots: Vec<Slot<T>>,
+pub struct TimerQueue<T> {
+    heap: BinaryHeap<Reverse<QueueEntry>>,
+    slots: Vec<TokenSlot<T>>,
     free: Vec<u32>,
     order: u64,
 }
 
-impl<T> Default for Deadlines<T> {
+impl<T> Default for TimerQueue<T> {
     fn default() -> Self {
         Self { heap: BinaryHeap::new(), slots: Vec::new(), free: Vec::new(), order: 0 }
     }
 }
 
-impl<T> Deadlines<T> {
+impl<T> TimerQueue<T> {
     /// Adds a token that is due at `at_ns`.
-    pub fn schedule(&mut self, at_ns: u64, token: T) -> Ticket {
+    pub fn schedule(&mut self, at_ns: u64, token: T) -> TimerKey {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
-                self.slots.push(Slot { generation: 0, token: None });
+                self.slots.push(TokenSlot { generation: 0, token: None });
                 (self.slots.len() - 1) as u32
             }
         };
@@ -57,12 +57,12 @@ impl<T> Deadlines<T> {
         place.token = Some(token);
         let generation = place.generation;
         self.order += 1;
-        self.heap.push(Reverse(Entry { at_ns, order: self.order, slot, generation }));
-        Ticket { slot, generation }
+        self.heap.push(Reverse(QueueEntry { at_ns, order: self.order, slot, generation }));
+        TimerKey { slot, generation }
     }
 
     /// Takes a token back; none when it has come due (or was taken back) already.
-    pub fn cancel(&mut self, ticket: Ticket) -> Option<T> {
+    pub fn cancel(&mut self, ticket: TimerKey) -> Option<T> {
         let token = self.take(ticket.slot, ticket.generation);
         if self.heap.len() > SMALL_HEAP && self.heap.len() > 2 * self.len() {
             let slots = &self.slots;
@@ -111,7 +111,7 @@ impl<T> Deadlines<T> {
     }
 }
 
-fn is_live<T>(slots: &[Slot<T>], entry: &Entry) -> bool {
+fn is_live<T>(slots: &[TokenSlot<T>], entry: &QueueEntry) -> bool {
     slots[entry.slot as usize].generation == entry.generation
 }
 
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn tokens_come_due_in_order_and_equal_deadlines_in_order_of_scheduling() {
-        let mut deadlines = Deadlines::default();
+        let mut deadlines = TimerQueue::default();
         for (at_ns, token) in [(20, 'c'), (10, 'a'), (20, 'd'), (10, 'b')] {
             deadlines.schedule(at_ns, token);
         }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_ticket_is_good_for_one_token_only() {
-        let mut deadlines = Deadlines::default();
+        let mut deadlines = TimerQueue::default();
         let first = deadlines.schedule(1, 'a');
         assert_eq!(deadlines.cancel(first), Some('a'));
         let second = deadlines.schedule(1, 'b');
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn cancelled_deadlines_do_not_pile_up() {
-        let mut deadlines = Deadlines::default();
+        let mut deadlines = TimerQueue::default();
         deadlines.schedule(u64::MAX, 0);
         for i in 0..100_000 {
             let ticket = deadlines.schedule(1_000_000, i);
@@ -161,7 +161,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_does_what_a_sorted_map_does(steps in prop::collection::vec((0u8..4, 0u64..50), 0..200)) {
-            let mut deadlines = Deadlines::default();
+            let mut deadlines = TimerQueue::default();
             let mut model = BTreeMap::new();
             let mut tickets = Vec::new();
             for (number, (what, value)) in steps.into_iter().enumerate() {

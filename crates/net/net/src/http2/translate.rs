@@ -1,11 +1,11 @@
-//! Between the two versions: messages that come, as HTTP/1.1 writes them, and messages that HTTP/1.1 has written.
+//! Translation between the versions of HTTP: received messages are written as HTTP/1.1, and messages that HTTP/1.1 has written are sent.
 
 use assay_http::head::{RequestHead, ResponseHead};
 use assay_http2::{Connection, Head, NotOpened, RequestHead as WireHead, Stream};
 
 use crate::carrier::Carrier;
 
-/// Appends the head of a request. Its body comes in chunks unless it has none or its length is told: whether it does.
+/// Appends the head of a request, and returns whether its body is in chunked coding: it has one, and its length is unknown.
 pub(super) fn append_request(out: &mut Vec<u8>, head: Head<'_>, ends: bool) -> bool {
     for part in [head.method().as_bytes(), b" ", head.path().as_bytes(), b" HTTP/1.1\r\n"] {
         out.extend_from_slice(part);
@@ -29,7 +29,7 @@ pub(super) fn append_request(out: &mut Vec<u8>, head: Head<'_>, ends: bool) -> b
     in_chunks
 }
 
-/// Appends the head of a final response. Its body comes in chunks unless it has none or its length is told: whether it does.
+/// Appends the head of a final response, and returns whether its body is in chunked coding: it has one, and its length is unknown.
 pub(super) fn append_response(out: &mut Vec<u8>, head: Head<'_>, is_head: bool, ends: bool) -> bool {
     append_status(out, head);
     let has_body = !is_head && !matches!(head.status(), 204 | 304);
@@ -56,31 +56,31 @@ fn append_status(out: &mut Vec<u8>, head: Head<'_>) {
     out.extend_from_slice(head.lines());
 }
 
-/// A message on its way.
-pub(super) struct Outgoing {
-    kind: Kind,
-    stage: Stage,
-    /// What was taken out of chunks and could not be sent yet.
+/// A message that is being sent.
+pub(super) struct OutgoingMessage {
+    kind: MessageKind,
+    stage: SendStage,
+    /// Decoded content that could not be sent yet.
     unchunked: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum MessageKind {
     Response { is_head: bool },
     Request { scheme: &'static str },
 }
 
-enum Stage {
+enum SendStage {
     /// The final head has not been written.
     Head,
     Body(Carrier),
     Complete,
 }
 
-/// What became of an attempt to send.
+/// Result of an attempt to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sent {
-    /// All that there is; more may be written.
+pub(super) enum SendOutcome {
+    /// Everything was sent; more may be written.
     All,
     /// There is more, and the peer's window is used up.
     Stalled,
@@ -88,7 +88,7 @@ pub(super) enum Sent {
     Some,
     /// The response is complete.
     Complete,
-    /// What was written is no message, or it broke off.
+    /// The bytes are no message, or it was cut off.
     Broken,
     /// As many streams are open as the server allows.
     NoStream,
@@ -96,33 +96,32 @@ pub(super) enum Sent {
     Closing,
 }
 
-impl Outgoing {
+impl OutgoingMessage {
     /// A response to a request, which may be HEAD.
     pub(super) fn response(is_head: bool) -> Self {
-        Self { kind: Kind::Response { is_head }, stage: Stage::Head, unchunked: Vec::new() }
+        Self { kind: MessageKind::Response { is_head }, stage: SendStage::Head, unchunked: Vec::new() }
     }
 
     pub(super) fn request(scheme: &'static str) -> Self {
-        Self { kind: Kind::Request { scheme }, stage: Stage::Head, unchunked: Vec::new() }
+        Self { kind: MessageKind::Request { scheme }, stage: SendStage::Head, unchunked: Vec::new() }
     }
 
-    /// Its final head was sent.
+    /// Whether the final head was sent.
     pub(super) fn has_begun(&self) -> bool {
-        !matches!(self.stage, Stage::Head)
+        !matches!(self.stage, SendStage::Head)
     }
 
-    /// All of it was sent.
+    /// Whether all was sent.
     pub(super) fn is_complete(&self) -> bool {
-        matches!(self.stage, Stage::Complete)
+        matches!(self.stage, SendStage::Complete)
     }
 
-    /// What it has taken out of what was written and could not send yet, in bytes.
+    /// Bytes of decoded content that could not be sent yet.
     pub(super) fn kept_bytes(&self) -> usize {
         self.unchunked.len()
     }
 
-    /// Sends of what was `written` what can be sent, but no more than about `most` bytes of a body; `is_over`: nothing more will be
-    /// written.
+    /// Sends what it can of `written`, but no more than about `most` bytes of a body; `is_over`: nothing more will be written.
     pub(super) fn send(
         &mut self,
         wire: &mut Connection,
@@ -130,32 +129,32 @@ impl Outgoing {
         written: &mut Vec<u8>,
         is_over: bool,
         most: usize,
-    ) -> Sent {
+    ) -> SendOutcome {
         loop {
             match (&mut self.stage, *stream) {
-                (Stage::Complete, _) => return Sent::Complete,
-                (Stage::Head, _) => match self.send_head(wire, stream, written) {
+                (SendStage::Complete, _) => return SendOutcome::Complete,
+                (SendStage::Head, _) => match self.send_head(wire, stream, written) {
                     Ok(true) => {}
-                    Ok(false) if is_over => return Sent::Broken,
-                    Ok(false) => return Sent::All,
+                    Ok(false) if is_over => return SendOutcome::Broken,
+                    Ok(false) => return SendOutcome::All,
                     Err(unsent) => return unsent,
                 },
-                (Stage::Body(_), None) => return Sent::Broken,
-                (Stage::Body(carrier), Some(stream)) => {
+                (SendStage::Body(_), None) => return SendOutcome::Broken,
+                (SendStage::Body(carrier), Some(stream)) => {
                     let sent = if carrier.is_plain() {
                         send_plain(carrier, wire, stream, written, most)
                     } else {
                         send_chunked(carrier, &mut self.unchunked, wire, stream, written, most)
                     };
                     match sent {
-                        Sent::All if is_over && carrier.end(&mut Vec::new()) => {
+                        SendOutcome::All if is_over && carrier.end(&mut Vec::new()) => {
                             // The end of the connection was the end of the body.
                             let ended = wire.data(stream, &[], true);
-                            self.stage = Stage::Complete;
-                            return if ended.is_ok() { Sent::Complete } else { Sent::Broken };
+                            self.stage = SendStage::Complete;
+                            return if ended.is_ok() { SendOutcome::Complete } else { SendOutcome::Broken };
                         }
-                        Sent::All if is_over => return Sent::Broken,
-                        Sent::Complete => self.stage = Stage::Complete,
+                        SendOutcome::All if is_over => return SendOutcome::Broken,
+                        SendOutcome::Complete => self.stage = SendStage::Complete,
                         _ => {}
                     }
                     return sent;
@@ -170,34 +169,34 @@ impl Outgoing {
         wire: &mut Connection,
         stream: &mut Option<Stream>,
         written: &mut Vec<u8>,
-    ) -> Result<bool, Sent> {
+    ) -> Result<bool, SendOutcome> {
         let (length, carrier) = match (self.kind, *stream) {
-            (Kind::Request { scheme }, _) => {
-                let parsed = RequestHead::parse(written).map_err(|_| Sent::Broken)?;
+            (MessageKind::Request { scheme }, _) => {
+                let parsed = RequestHead::parse(written).map_err(|_| SendOutcome::Broken)?;
                 let Some((head, length)) = parsed else { return Ok(false) };
                 let (opened, carrier) = request(wire, scheme, &head).map_err(|error| match error {
-                    NotOpened::Limit => Sent::NoStream,
-                    NotOpened::Closing => Sent::Closing,
+                    NotOpened::Limit => SendOutcome::NoStream,
+                    NotOpened::Closing => SendOutcome::Closing,
                 })?;
                 *stream = Some(opened);
                 (length, Some(carrier))
             }
-            (Kind::Response { is_head }, Some(stream)) => {
-                let sent = respond(wire, stream, is_head, written).map_err(|()| Sent::Broken)?;
+            (MessageKind::Response { is_head }, Some(stream)) => {
+                let sent = respond(wire, stream, is_head, written).map_err(|()| SendOutcome::Broken)?;
                 let Some((length, carrier)) = sent else { return Ok(false) };
                 (length, carrier)
             }
-            (Kind::Response { .. }, None) => return Err(Sent::Broken),
+            (MessageKind::Response { .. }, None) => return Err(SendOutcome::Broken),
         };
         if let Some(carrier) = carrier {
-            self.stage = if carrier.is_done() { Stage::Complete } else { Stage::Body(carrier) };
+            self.stage = if carrier.is_done() { SendStage::Complete } else { SendStage::Body(carrier) };
         }
         written.drain(..length);
         Ok(true)
     }
 }
 
-/// Opens a stream with a request: it, and what carries its body.
+/// Opens a stream with a request, and returns it with the carrier of the body.
 fn request(
     wire: &mut Connection,
     scheme: &str,
@@ -215,7 +214,7 @@ fn request(
     Ok((stream, carrier))
 }
 
-/// A head that was sent: its length, and what carries the body behind it unless it is interim; none: it is not whole.
+/// Length of a head that was sent, and the carrier of the body behind it unless it is interim; none: the head is not whole.
 type SentHead = Option<(usize, Option<Carrier>)>;
 
 /// Sends the head of a response.
@@ -241,20 +240,20 @@ fn send_plain(
     stream: Stream,
     written: &mut Vec<u8>,
     most: usize,
-) -> Sent {
+) -> SendOutcome {
     let room = wire.sendable(stream);
     let count = carrier.take_plain(written.len().min(room).min(most));
     if count > 0 {
         if wire.data(stream, &written[..count], carrier.is_done()).is_err() {
-            return Sent::Broken;
+            return SendOutcome::Broken;
         }
         written.drain(..count);
     }
     match (carrier.is_done(), written.is_empty()) {
-        (true, _) => Sent::Complete,
-        (false, true) => Sent::All,
-        (false, false) if count == room => Sent::Stalled,
-        (false, false) => Sent::Some,
+        (true, _) => SendOutcome::Complete,
+        (false, true) => SendOutcome::All,
+        (false, false) if count == room => SendOutcome::Stalled,
+        (false, false) => SendOutcome::Some,
     }
 }
 
@@ -266,10 +265,10 @@ fn send_chunked(
     stream: Stream,
     written: &mut Vec<u8>,
     most: usize,
-) -> Sent {
+) -> SendOutcome {
     let was_left = !unchunked.is_empty();
     if !was_left && !carrier.is_done() {
-        let Ok(used) = carrier.take(written, unchunked) else { return Sent::Broken };
+        let Ok(used) = carrier.take(written, unchunked) else { return SendOutcome::Broken };
         written.drain(..used);
     }
     let room = wire.sendable(stream);
@@ -277,17 +276,17 @@ fn send_chunked(
     let is_last = carrier.is_done() && count == unchunked.len();
     if count > 0 || is_last {
         if wire.data(stream, &unchunked[..count], is_last).is_err() {
-            return Sent::Broken;
+            return SendOutcome::Broken;
         }
         unchunked.drain(..count);
     }
     match (is_last, unchunked.is_empty()) {
-        (true, _) => Sent::Complete,
+        (true, _) => SendOutcome::Complete,
         // It came while the rest of what was there before was still to be sent.
-        (false, true) if was_left && !written.is_empty() => Sent::Some,
+        (false, true) if was_left && !written.is_empty() => SendOutcome::Some,
         // What is left of what was written is the start of a chunk's head.
-        (false, true) => Sent::All,
-        (false, false) if count == room => Sent::Stalled,
-        (false, false) => Sent::Some,
+        (false, true) => SendOutcome::All,
+        (false, false) if count == room => SendOutcome::Stalled,
+        (false, false) => SendOutcome::Some,
     }
 }

@@ -1,4 +1,4 @@
-//! A byte stream on a socket of tokio's, for tasks: it waits.
+//! Asynchronous I/O on a byte stream, over tokio's sockets.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -8,19 +8,19 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::{ByteStream, LEAST_ROOM, Read, Secured, When, recv_on, send_on};
-use crate::exchange::Stream;
+use super::{ByteRead, ByteStream, MIN_READ_BYTES, Timestamping, TlsState, recv_on, send_on};
+use crate::exchange::Transport;
 
 thread_local! {
     /// Room for data that should not come.
-    static QUIET: RefCell<Vec<u8>> = RefCell::new(vec![0; LEAST_ROOM]);
+    static QUIET: RefCell<Vec<u8>> = RefCell::new(vec![0; MIN_READ_BYTES]);
 }
 
 impl ByteStream<TcpStream> {
-    /// Reads once, as soon as there is something. If there is no more now, tokio is told so, which saves the call that would find
-    /// nothing.
-    pub fn poll_recv(&mut self, context: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<Read>> {
-        self.poll_recv_when(context, into, When::Told)
+    /// Reads once, as soon as there is something. If there is no more now, tokio's readiness is cleared, which saves the call that would
+    /// find nothing.
+    pub fn poll_recv(&mut self, context: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<ByteRead>> {
+        self.poll_recv_when(context, into, Timestamping::Told)
     }
 
     #[inline]
@@ -28,8 +28,8 @@ impl ByteStream<TcpStream> {
         &mut self,
         context: &mut Context<'_>,
         into: &mut [u8],
-        when: When,
-    ) -> Poll<io::Result<Read>> {
+        when: Timestamping,
+    ) -> Poll<io::Result<ByteRead>> {
         let Self { socket, tls } = self;
         loop {
             if let Some(tls) = tls
@@ -61,7 +61,7 @@ impl ByteStream<TcpStream> {
         }
     }
 
-    /// Writes as much as it takes now; 0: nothing.
+    /// Writes as much as the stream takes now; 0: it would have to wait.
     #[inline]
     pub fn try_send_parts(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let Self { socket, tls } = self;
@@ -81,20 +81,20 @@ impl ByteStream<TcpStream> {
         }
     }
 
-    /// Nothing has come on a stream on which nothing may come: data or an end make it useless. What belongs to TLS alone may.
-    pub fn is_quiet(&mut self) -> bool {
+    /// Whether an idle stream can carry another request: data or an end make it useless. What belongs to TLS alone may come.
+    pub fn is_reusable(&mut self) -> bool {
         let Self { socket, tls } = self;
         let read = match tls {
             None => socket.try_read(&mut [0]).map(drop),
             Some(tls) if !tls.early.is_empty() => Ok(()),
             Some(tls) => QUIET.with_borrow_mut(|room| {
-                socket.try_io(Interest::READABLE, || tls.recv(socket, room, When::Untold)).map(drop)
+                socket.try_io(Interest::READABLE, || tls.recv(socket, room, Timestamping::Untold)).map(drop)
             }),
         };
         matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Waits until the socket has all that it was given.
+    /// Waits until all records are with the socket.
     pub async fn flush_all(&mut self) -> io::Result<()> {
         let Self { socket, tls: Some(tls) } = self else { return Ok(()) };
         std::future::poll_fn(|context| poll_flush(socket, tls, context)).await
@@ -104,12 +104,12 @@ impl ByteStream<TcpStream> {
     pub async fn wait_open(&mut self) -> io::Result<()> {
         let Self { socket, tls: Some(tls) } = self else { return Ok(()) };
         loop {
-            match socket.try_io(Interest::READABLE, || tls.shake_hands(socket)) {
+            match socket.try_io(Interest::READABLE, || tls.handshake(socket)) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 ended => return ended,
             }
             // The first bytes are sent without having read any.
-            match tls.shake_hands(socket) {
+            match tls.handshake(socket) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 ended => return ended,
             }
@@ -122,7 +122,7 @@ impl ByteStream<TcpStream> {
     }
 }
 
-fn poll_flush(socket: &TcpStream, tls: &mut Secured, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+fn poll_flush(socket: &TcpStream, tls: &mut TlsState, context: &mut Context<'_>) -> Poll<io::Result<()>> {
     while !tls.unsent.is_empty() {
         ready!(socket.poll_write_ready(context))?;
         match socket.try_io(Interest::WRITABLE, || tls.flush(socket)) {
@@ -143,11 +143,11 @@ impl AsyncRead for ByteStream<TcpStream> {
         if this.tls.is_none() {
             return Pin::new(&mut this.socket).poll_read(context, room);
         }
-        if room.remaining() < LEAST_ROOM {
+        if room.remaining() < MIN_READ_BYTES {
             let why = "a read needs room for a record of TLS";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, why)));
         }
-        let read = ready!(this.poll_recv_when(context, room.initialize_unfilled(), When::Untold))?;
+        let read = ready!(this.poll_recv_when(context, room.initialize_unfilled(), Timestamping::Untold))?;
         room.advance(read.length);
         Poll::Ready(Ok(()))
     }
@@ -189,18 +189,18 @@ impl AsyncWrite for ByteStream<TcpStream> {
         let this = self.get_mut();
         if let Some(tls) = &mut this.tls {
             ready!(poll_flush(&this.socket, tls, context))?;
-            tls.say_end(&this.socket);
+            tls.send_close_notify(&this.socket);
         }
         Pin::new(&mut this.socket).poll_shutdown(context)
     }
 }
 
 impl ByteStream<TcpStream> {
-    /// Writes, and says so only when the socket has what was taken before: whoever writes all and then closes loses nothing but
-    /// what the last write took.
+    /// Writes, and reports it only when the socket has what was accepted before: whoever writes all and then closes loses nothing but what
+    /// the last write took.
     fn poll_seal(&mut self, context: &mut Context<'_>, parts: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let Self { socket, tls: Some(tls) } = self else { return Poll::Ready(Ok(0)) };
-        let written = match tls.claimed.take() {
+        let written = match tls.accepted.take() {
             Some(written) => written,
             None => loop {
                 ready!(socket.poll_write_ready(context))?;
@@ -214,20 +214,20 @@ impl ByteStream<TcpStream> {
             Poll::Ready(flushed) => Poll::Ready(flushed.map(|()| written)),
             Poll::Pending => {
                 // Polled again with the same bytes, it says how many of them are written.
-                tls.claimed = Some(written);
+                tls.accepted = Some(written);
                 Poll::Pending
             }
         }
     }
 }
 
-impl Stream for ByteStream<TcpStream> {
+impl Transport for ByteStream<TcpStream> {
     fn reset_on_close(&self) {
-        self.break_off();
+        self.abort();
         self.socket.reset_on_close();
     }
 
-    async fn until_gone(&self) {
-        self.socket.until_gone().await;
+    async fn wait_disconnected(&self) {
+        self.socket.wait_disconnected().await;
     }
 }

@@ -9,50 +9,48 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::deadlines::Deadline;
 use crate::limits::{BATCH_CHUNKS, READ_BYTES};
-use crate::watch::Deadline;
 
-/// Buffers that are kept for later, and the largest that is.
-const MOST_KEPT: usize = 1024;
-const LARGEST_KEPT: usize = 128 * 1024;
-/// Most parts in one write: a batch of chunks in chunked coding, behind a head of two parts. Room is made for so many only where
-/// there may be more than a few.
+/// Number of buffers that are kept for later, and the largest that is.
+const MAX_KEPT: usize = 1024;
+const MAX_KEPT_BYTES: usize = 128 * 1024;
+/// Parts in one write: a batch of chunks in chunked coding, behind a head of two parts. Room is made for so many only where there may be
+/// more than a few.
 const MANY_PARTS: usize = BATCH_CHUNKS + 5;
 const FEW_PARTS: usize = 6;
 
-/// The memory that connections of a worker share: only those that have something to keep hold any of it.
-pub struct Memory {
+/// Buffers that connections of a worker share: only those with unread input hold any.
+pub struct BufferPool {
     scratch: RefCell<Box<[u8]>>,
     spare: RefCell<Vec<Vec<u8>>>,
 }
 
-impl Default for Memory {
+impl Default for BufferPool {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Memory {
-    /// With room for one read.
+impl BufferPool {
     pub fn new() -> Self {
         Self { scratch: RefCell::new(vec![0; READ_BYTES].into_boxed_slice()), spare: RefCell::default() }
     }
 
-    /// An empty buffer.
-    pub fn take(&self) -> Vec<u8> {
+    pub fn get(&self) -> Vec<u8> {
         self.spare.borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(2048))
     }
 
-    /// Gives a buffer back.
-    pub fn give(&self, mut buffer: Vec<u8>) {
+    /// Returns a buffer for later use.
+    pub fn put(&self, mut buffer: Vec<u8>) {
         let mut spare = self.spare.borrow_mut();
-        if buffer.capacity() > 0 && buffer.capacity() <= LARGEST_KEPT && spare.len() < MOST_KEPT {
+        if buffer.capacity() > 0 && buffer.capacity() <= MAX_KEPT_BYTES && spare.len() < MAX_KEPT {
             buffer.clear();
             spare.push(buffer);
         }
     }
 
-    /// Reads once, and hands over the bytes: none when the other side has closed.
+    /// Reads once, and hands the bytes to `take`: none when the other side has closed.
     pub fn poll_read<T>(
         &self,
         stream: &mut (impl AsyncRead + Unpin),
@@ -65,7 +63,7 @@ impl Memory {
         Poll::Ready(Ok(take(filled.filled())))
     }
 
-    /// Waits for bytes and hands them over; none when the other side has closed.
+    /// Waits for bytes and hands them to `take`; none when the other side has closed.
     pub fn read<T>(
         &self,
         stream: &mut (impl AsyncRead + Unpin),
@@ -80,17 +78,17 @@ impl Memory {
             });
             match polled {
                 Poll::Ready(taken) => Poll::Ready(taken.and_then(|taken| taken)),
-                Poll::Pending => wait(deadline, cx),
+                Poll::Pending => poll_deadline(deadline, cx),
             }
         })
     }
 
-    /// Waits for bytes and adds them to `input`; how many.
+    /// Waits for bytes and appends them to `input`. Returns the count.
     pub fn fill(
         &self,
         stream: &mut (impl AsyncRead + Unpin),
         deadline: &Deadline,
-        input: &mut Input,
+        input: &mut InputBuffer,
     ) -> impl Future<Output = io::Result<usize>> {
         self.read(stream, deadline, |bytes| {
             input.append(bytes, self);
@@ -101,25 +99,23 @@ impl Memory {
 
 /// Bytes that were received and not yet used. Holds memory only while there are some.
 #[derive(Default)]
-pub struct Input {
+pub struct InputBuffer {
     bytes: Vec<u8>,
     used: usize,
 }
 
-impl Input {
+impl InputBuffer {
     pub fn unread(&self) -> &[u8] {
         &self.bytes[self.used..]
     }
 
-    /// Marks bytes as used.
     pub fn consume(&mut self, count: usize) {
         self.used = (self.used + count).min(self.bytes.len());
     }
 
-    /// Adds bytes.
-    pub fn append(&mut self, bytes: &[u8], memory: &Memory) {
+    pub fn append(&mut self, bytes: &[u8], memory: &BufferPool) {
         if self.bytes.capacity() == 0 && !bytes.is_empty() {
-            self.bytes = memory.take();
+            self.bytes = memory.get();
         }
         if self.used > 0 {
             self.bytes.drain(..self.used);
@@ -128,33 +124,33 @@ impl Input {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Gives the memory back, whatever is in it.
-    pub fn release(&mut self, memory: &Memory) {
+    /// Returns the buffer, whatever is in it.
+    pub fn release(&mut self, memory: &BufferPool) {
         self.used = self.bytes.len();
-        self.rest(memory);
+        self.release_if_empty(memory);
     }
 
-    /// Gives the memory back if nothing is left in it.
-    pub fn rest(&mut self, memory: &Memory) {
+    /// Returns the buffer if nothing is left in it.
+    pub fn release_if_empty(&mut self, memory: &BufferPool) {
         if self.used == self.bytes.len() && self.bytes.capacity() > 0 {
             self.used = 0;
-            memory.give(std::mem::take(&mut self.bytes));
+            memory.put(std::mem::take(&mut self.bytes));
         }
     }
 }
 
-/// Sleeps, unless it is too late.
-pub fn wait<T>(deadline: &Deadline, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+/// Pending until the deadline has passed, then an error.
+pub fn poll_deadline<T>(deadline: &Deadline, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
     match deadline.check(cx) {
         Ok(()) => Poll::Pending,
         Err(late) => Poll::Ready(Err(late)),
     }
 }
 
-/// Writes all of some parts; each step may take `step`, if that is given, and otherwise the deadline is kept as it is: for servers only. A
-/// client that has taken a part has to be waited for again, or it would keep its place for ever.
+/// Writes all parts; each step may take `step`, if that is given, and otherwise the deadline is kept as it is: for servers only. A client
+/// that has taken a part has to be waited for again, or it would keep its slot for ever.
 ///
-/// The parts are gathered for each step, on the stack: what a connection keeps while it waits is where it has come to.
+/// The slices are put together for each step, on the stack: while it waits, a connection keeps only its position.
 pub fn write_all<'p>(
     stream: &mut (impl AsyncWrite + Unpin),
     deadline: &Deadline,
@@ -171,9 +167,9 @@ pub fn write_all<'p>(
             }
             let written = match parts.size_hint() {
                 (_, Some(..=FEW_PARTS)) => {
-                    poll_step::<FEW_PARTS>((stream, deadline), cx, &mut parts, &mut sent)
+                    poll_write_once::<FEW_PARTS>(stream, deadline, cx, &mut parts, &mut sent)
                 }
-                _ => poll_step::<MANY_PARTS>((stream, deadline), cx, &mut parts, &mut sent),
+                _ => poll_write_once::<MANY_PARTS>(stream, deadline, cx, &mut parts, &mut sent),
             };
             match written {
                 Poll::Ready(Ok(true)) => return Poll::Ready(Ok(())),
@@ -181,17 +177,18 @@ pub fn write_all<'p>(
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
                     begins = false;
-                    return wait(deadline, cx);
+                    return poll_deadline(deadline, cx);
                 }
             }
         }
     })
 }
 
-/// Writes once of `parts`, of which `sent` bytes are gone already; true: that was all.
+/// Writes once of `parts`, of which `sent` bytes are written already; true: that was all.
 #[inline]
-fn poll_step<'p, const MOST: usize>(
-    (stream, deadline): (&mut (impl AsyncWrite + Unpin), &Deadline),
+fn poll_write_once<'p, const MOST: usize>(
+    stream: &mut (impl AsyncWrite + Unpin),
+    deadline: &Deadline,
     cx: &mut Context<'_>,
     parts: &mut (impl Iterator<Item = &'p [u8]> + Clone),
     sent: &mut usize,
@@ -216,7 +213,7 @@ fn poll_step<'p, const MOST: usize>(
         [one] => ready!(stream.poll_write(cx, one))?,
         several => ready!(stream.poll_write_vectored(cx, several))?,
     };
-    deadline.earn(written as u64);
+    deadline.credit(written as u64);
     if written == 0 {
         return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
     }
@@ -258,9 +255,9 @@ mod tests {
     #[test]
     fn a_client_that_has_taken_a_part_and_no_more_is_waited_for_and_makes_room() {
         for takes in [0, 3] {
-            let watch = std::rc::Rc::new(crate::watch::Watch::new(0));
-            let (deadline, mut stream) = (watch.enter(), Takes(takes));
-            deadline.set_pace(500);
+            let watch = std::rc::Rc::new(crate::deadlines::Deadlines::new(0));
+            let (deadline, mut stream) = (watch.register(), Takes(takes));
+            deadline.set_min_rate(500);
             let parts = [&b"hello"[..]];
             let minute = Duration::from_secs(60);
             let mut write =
@@ -268,10 +265,10 @@ mod tests {
             let mut cx = Context::from_waker(std::task::Waker::noop());
             assert!(write.as_mut().poll(&mut cx).is_pending());
             for tick in 1..=40 {
-                watch.tick(tick * crate::watch::TICK_NS);
+                watch.tick(tick * crate::deadlines::TICK_NS);
             }
             let makes_room =
-                crate::watch::Longest::default().dismiss(&watch, Duration::from_secs(1), |_| true);
+                crate::deadlines::LongestWaits::default().dismiss(&watch, Duration::from_secs(1), |_| true);
             assert!(makes_room, "{takes} bytes taken");
             let ended = write.as_mut().poll(&mut cx);
             assert!(matches!(ended, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::TimedOut));
@@ -280,16 +277,16 @@ mod tests {
 
     #[test]
     fn input_keeps_what_is_not_used_and_gives_its_memory_back() {
-        let memory = Memory::new();
-        let mut input = Input::default();
+        let memory = BufferPool::new();
+        let mut input = InputBuffer::default();
         input.append(b"abc", &memory);
         input.consume(1);
         input.append(b"de", &memory);
         assert_eq!(input.unread(), b"bcde");
-        input.rest(&memory);
+        input.release_if_empty(&memory);
         assert_eq!(memory.spare.borrow().len(), 0, "it is not empty");
         input.consume(4);
-        input.rest(&memory);
+        input.release_if_empty(&memory);
         assert_eq!((input.unread(), memory.spare.borrow().len()), (&b""[..], 1));
     }
 }

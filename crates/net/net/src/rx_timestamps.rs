@@ -1,11 +1,9 @@
-//! When the kernel received what is read from a socket, and so how long it lay unread.
+//! Receive timestamps of sockets: when the kernel received bytes, and so how long they lay unread.
 //!
-//! The kernel stamps what it receives with the wall clock; everything else is timed with `CLOCK_MONOTONIC`. [`Arrivals`]
-//! converts, with the difference between both clocks, which its owner has it measure again every few milliseconds: the
-//! wall clock is adjusted now and then.
+//! The kernel stamps with the wall clock; everything else is timed with `CLOCK_MONOTONIC`. [`ClockOffset`] converts, with the difference
+//! between both clocks, which its owner measures again every few milliseconds: the wall clock is adjusted now and then.
 //!
-//! *Does not:* tell when the end of a connection came (it carries no data), nor anything of a socket that was not told to
-//! [`note_arrivals`].
+//! *Does not:* stamp the end of a connection (it carries no data), nor any socket without [`enable_rx_timestamps`].
 
 use std::io;
 use std::mem::size_of;
@@ -16,11 +14,11 @@ use rustix::net::RecvFlags;
 
 use assay_base::clock::{monotonic_ns, realtime_ns};
 
-/// When the kernel received the last of the bytes of a read, in nanoseconds of the wall clock; none: it does not tell.
-pub type Received = Option<u64>;
+/// Receive time of the last byte of a read, in nanoseconds of the wall clock; none: the kernel gave no stamp.
+pub type RxTimestamp = Option<u64>;
 
-/// Has the kernel note when it receives something for this socket; for a listener's socket, for all that it accepts.
-pub fn note_arrivals(socket: &impl AsRawFd) -> io::Result<()> {
+/// Turns on receive timestamps for a socket; on a listener, for all connections that it accepts.
+pub fn enable_rx_timestamps(socket: &impl AsRawFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: the descriptor is open, and the option is an int that lives as long as the call.
     let result = unsafe {
@@ -40,12 +38,12 @@ const CONTROL_BYTES: usize = 32;
 
 /// Room for control messages, aligned as their headers are.
 #[repr(align(8))]
-struct Control([u8; CONTROL_BYTES]);
+struct ControlBuffer([u8; CONTROL_BYTES]);
 
 /// Reads once, without waiting if the socket does not wait: how many bytes, and when the last of them were received.
 #[inline]
-pub fn recv(socket: &impl AsRawFd, into: &mut [u8]) -> io::Result<(usize, Received)> {
-    let mut control = Control([0; CONTROL_BYTES]);
+pub fn recv(socket: &impl AsRawFd, into: &mut [u8]) -> io::Result<(usize, RxTimestamp)> {
+    let mut control = ControlBuffer([0; CONTROL_BYTES]);
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     // SAFETY: a message of zeros is an empty one.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -67,7 +65,7 @@ pub fn recv_unstamped(socket: &impl AsFd, into: &mut [u8]) -> io::Result<usize> 
 }
 
 #[inline]
-fn received(message: &libc::msghdr) -> Received {
+fn received(message: &libc::msghdr) -> RxTimestamp {
     // SAFETY: the kernel has filled the message in: the header, if there is one, lies within the control bytes.
     let header = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;
     let is_time = header.cmsg_level == libc::SOL_SOCKET
@@ -81,7 +79,6 @@ fn received(message: &libc::msghdr) -> Received {
     Some((time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64))
 }
 
-/// What the kernel knows of a connection.
 fn tcp_info(socket: &impl AsRawFd) -> Option<libc::tcp_info> {
     // SAFETY: numbers, of which zeros are valid.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
@@ -99,8 +96,8 @@ fn tcp_info(socket: &impl AsRawFd) -> Option<libc::tcp_info> {
     (result == 0).then_some(info)
 }
 
-/// How long the other side took to accept a connection, in nanoseconds, as the kernel measured it: from its first packet to
-/// the response; none: a packet was lost, and the kernel cannot tell.
+/// Round-trip time of the TCP handshake in nanoseconds, as the kernel measured it: from the SYN to its response; none: a packet was lost,
+/// and the kernel cannot tell.
 pub fn handshake_ns(socket: &impl AsRawFd) -> Option<u64> {
     let info = tcp_info(socket)?;
     (info.tcpi_total_retrans == 0).then(|| u64::from(info.tcpi_rtt) * 1_000)
@@ -113,35 +110,35 @@ pub fn is_delivered(socket: &impl AsRawFd) -> bool {
     tcp_info(socket).is_none_or(|info| info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0)
 }
 
-/// Nothing lies unread for longer, in microseconds: what seems to, was received before the wall clock was set.
-const LONGEST_US: u64 = 60_000_000;
+/// Upper bound on unread times, in microseconds: a longer one means that the wall clock was set.
+const MAX_UNREAD_US: u64 = 60_000_000;
 
-/// A time that something lay unread is exact to within this, in microseconds: clocks are compared to within one
-/// ([`Arrivals::measure`]), and within the 20 ms until they are compared again they drift apart by less than one.
-const EXACT_TO_US: u32 = 2;
+/// Error of an unread time, in microseconds: clocks are compared to within one ([`ClockOffset::measure`]), and drift apart by less than one
+/// within the 20 ms until they are compared again.
+const STAMP_ERROR_US: u32 = 2;
 
-/// How much sooner something came for certain than it was read, in microseconds, if it has lain unread for so long by the kernel's
-/// stamp; at most [`SOONER_US`].
+/// Lower bound, in microseconds, on how long before the read something arrived, given its unread time by the kernel's stamp; at most
+/// [`SOONER_US`].
 #[inline]
-pub fn sooner_us(unread_us: u32) -> u32 {
-    unread_us.saturating_sub(EXACT_TO_US).min(SOONER_US)
+pub fn min_unread_us(unread_us: u32) -> u32 {
+    unread_us.saturating_sub(STAMP_ERROR_US).min(SOONER_US)
 }
 
-/// Comparisons of clocks are tried so often: one that was interrupted is of no use.
-const COMPARISONS: u32 = 5;
-/// One that took no longer, in nanoseconds, was not interrupted.
+/// Attempts to compare the clocks: one that was interrupted is of no use.
+const MAX_COMPARISONS: u32 = 5;
+/// A comparison that took no longer, in nanoseconds, was not interrupted.
 const UNDISTURBED_NS: u64 = 1_000;
 
 /// The difference between the wall clock and `CLOCK_MONOTONIC`, as last measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrivals {
+pub struct ClockOffset {
     ahead_ns: u64,
 }
 
-impl Arrivals {
+impl ClockOffset {
     pub fn measure() -> Self {
         let (mut best_ns, mut ahead_ns) = (u64::MAX, 0);
-        for _ in 0..COMPARISONS {
+        for _ in 0..MAX_COMPARISONS {
             let (before, wall, after) = (monotonic_ns(), realtime_ns(), monotonic_ns());
             let took_ns = after - before;
             if took_ns < best_ns {
@@ -154,14 +151,14 @@ impl Arrivals {
         Self { ahead_ns }
     }
 
-    /// How long, by `now_ns`, something has lain unread that was received then, in microseconds. A wall clock that was set
-    /// meanwhile would make it absurd: it is no longer than a minute.
+    /// Time from `received` to `now_ns`, in microseconds. A wall clock that was set meanwhile would make it absurd, so it is capped at a
+    /// minute.
     #[inline]
-    pub fn unread_us(self, received: Received, now_ns: u64) -> u32 {
+    pub fn unread_us(self, received: RxTimestamp, now_ns: u64) -> u32 {
         received.map_or(0, |wall_ns| {
             let unread_ns = now_ns.wrapping_sub(wall_ns.wrapping_sub(self.ahead_ns));
             // Received after `now_ns`: the clocks differ by a little more than was measured.
-            if unread_ns > i64::MAX as u64 { 0 } else { (unread_ns / 1_000).min(LONGEST_US) as u32 }
+            if unread_ns > i64::MAX as u64 { 0 } else { (unread_ns / 1_000).min(MAX_UNREAD_US) as u32 }
         })
     }
 }
@@ -175,7 +172,7 @@ mod tests {
 
     fn pair() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        note_arrivals(&listener).expect("is an option of every socket");
+        enable_rx_timestamps(&listener).expect("is an option of every socket");
         let theirs = TcpStream::connect(listener.local_addr().expect("is bound")).expect("is accepted");
         (listener.accept().expect("is there").0, theirs)
     }
@@ -194,9 +191,9 @@ mod tests {
 
     #[test]
     fn what_came_for_certain_before_it_was_read_is_a_little_less_than_it_lay_unread_and_never_much() {
-        assert_eq!([0, 1, 2, 3, 40].map(sooner_us), [0, 0, 0, 1, 38]);
+        assert_eq!([0, 1, 2, 3, 40].map(min_unread_us), [0, 0, 0, 1, 38]);
         assert_eq!(
-            [102, 103, 300_000, u32::MAX].map(sooner_us),
+            [102, 103, 300_000, u32::MAX].map(min_unread_us),
             [100; 4],
             "a lost segment may be the reason"
         );
@@ -206,7 +203,7 @@ mod tests {
     fn clocks_are_compared_to_within_a_microsecond() {
         // Interrupted ones are not used, so they agree; the wall clock may be set meanwhile, but not each time.
         let differences = || {
-            let measured: Vec<u64> = (0..5).map(|_| Arrivals::measure().ahead_ns).collect();
+            let measured: Vec<u64> = (0..5).map(|_| ClockOffset::measure().ahead_ns).collect();
             measured.windows(2).all(|two| two[0].abs_diff(two[1]) <= 2_000)
         };
         assert!((0..100).any(|_| differences()));
@@ -214,11 +211,11 @@ mod tests {
 
     #[test]
     fn a_wall_clock_that_was_set_makes_nothing_absurd() {
-        let arrivals = Arrivals { ahead_ns: 1_000_000 };
+        let arrivals = ClockOffset { ahead_ns: 1_000_000 };
         assert_eq!(arrivals.unread_us(None, 50_000), 0);
         assert_eq!(arrivals.unread_us(Some(1_030_000), 50_000), 20);
         assert_eq!(arrivals.unread_us(Some(1_060_000), 50_000), 0, "received a moment ago");
-        assert_eq!(u64::from(arrivals.unread_us(Some(1_030_000), 3_600_000_000_000)), LONGEST_US);
+        assert_eq!(u64::from(arrivals.unread_us(Some(1_030_000), 3_600_000_000_000)), MAX_UNREAD_US);
     }
 
     #[test]
@@ -262,10 +259,11 @@ mod tests {
                 let (length, received) = recv(&ours, &mut bytes).expect("something is there");
                 let now_ns = monotonic_ns();
                 assert_eq!(length, 1);
-                let sooner_ns = u64::from(sooner_us(Arrivals::measure().unread_us(received, now_ns))) * 1_000;
+                let sooner_ns =
+                    u64::from(min_unread_us(ClockOffset::measure().unread_us(received, now_ns))) * 1_000;
                 assert!(now_ns - sooner_ns >= sent_ns, "{sooner_ns}: it cannot have come before it was sent");
                 assert!(received.is_some());
-                let unread_ns = u64::from(Arrivals::measure().unread_us(received, now_ns)) * 1_000;
+                let unread_ns = u64::from(ClockOffset::measure().unread_us(received, now_ns)) * 1_000;
                 // On loopback the kernel receives while the other side sends. Clocks are read a moment apart.
                 let slack_ns = 200_000 + (now_ns - before_ns);
                 assert!(
