@@ -38,7 +38,6 @@ macro_rules! bundled {
     };
 }
 
-/// All of them.
 pub const SHELVES: &[BundledGroup] = &[
     BundledGroup {
         title: "To begin with",

@@ -17,7 +17,6 @@ macro_rules! bundled {
     };
 }
 
-/// All of them.
 pub const CLUSTERS: &[Bundled] = &[
     bundled!("appendix-d", "the testbed of Jones's study (2002), which the figures extend"),
     bundled!("figure-2", "its switch: empty files"),

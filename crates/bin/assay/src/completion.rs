@@ -1,4 +1,4 @@
-//! What shells complete after `assay`: commands and flags from clap's own definition, and the names that are known only when
+//! Shell completions after `assay`: commands and flags from clap's own definition, and the names that are known only when
 //! Tab is pressed (workloads, proxies and their settings, experiments, clusters, runs).
 //!
 //! *Does not:* write the scripts that shells load; those come from `clap_complete`, and call the program for each completion.

@@ -1,4 +1,4 @@
-//! What a file or a name is that was given where something else was expected, and the command that takes it.
+//! Kinds of files and names that were given where another was expected, and the command that takes each.
 
 use std::path::Path;
 

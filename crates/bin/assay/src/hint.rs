@@ -1,4 +1,4 @@
-//! What one might do after the first run: a hint, for people only, and once.
+//! Hint after the first run, for people only, and once.
 
 use std::io::IsTerminal;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What JUnit's XML says of a run, of an experiment and of a comparison: a case for each requirement, cell and tolerance.
+//! JUnit's XML of a run, of an experiment and of a comparison: a case for each requirement, cell and tolerance.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What an Assay that was killed left behind.
+//! Leftovers of an Assay that was killed.
 
 use crate::output;
 

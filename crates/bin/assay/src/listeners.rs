@@ -23,15 +23,15 @@ impl Listeners {
     }
 
     /// Sends all of them one event. A listener that is gone gets none.
-    pub fn tell(&mut self, event: RunEvent) {
+    pub fn send(&mut self, event: RunEvent) {
         let event = Arc::new(event);
         self.told.retain(|listener| listener.send(event.clone()).is_ok());
     }
 
     /// Tells all of them everything, until the run has nothing more to tell.
-    pub async fn tell_all(mut self, mut events: UnboundedReceiver<RunEvent>) {
+    pub async fn forward(mut self, mut events: UnboundedReceiver<RunEvent>) {
         while let Some(event) = events.recv().await {
-            self.tell(event);
+            self.send(event);
         }
     }
 }
@@ -46,9 +46,9 @@ mod tests {
     fn everybody_hears_everything_and_who_leaves_is_missed_by_nobody() {
         let mut listeners = Listeners::default();
         let (mut one, other) = (listeners.join(), listeners.join());
-        listeners.tell(RunEvent::Phase(PhaseEvent::Began { phase: 0, at_ms: 0 }));
+        listeners.send(RunEvent::Phase(PhaseEvent::Began { phase: 0, at_ms: 0 }));
         drop(other);
-        listeners.tell(RunEvent::Finished);
+        listeners.send(RunEvent::Finished);
         drop(listeners);
         assert!(matches!(*one.try_recv().unwrap(), RunEvent::Phase(PhaseEvent::Began { .. })));
         assert!(matches!(*one.try_recv().unwrap(), RunEvent::Finished));

@@ -1,4 +1,4 @@
-//! What a listener that is not on loopback opens, and to whom.
+//! Notice of a listener that is not on loopback: what it opens, and to whom.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,13 +10,13 @@ pub fn note(address: SocketAddr, can: &str, flag: &str) -> Option<String> {
 }
 
 /// Prints one note on all of these addresses, which `flag` names: of those that are not on loopback, the first stands for the others.
-pub fn tell(addresses: &[SocketAddr], can: &str, flag: &str) {
+pub fn print_notice(addresses: &[SocketAddr], can: &str, flag: &str) {
     let note = notes(addresses, can, |loopback| format!("{flag} {loopback}"));
     note.iter().for_each(|note| output::eprint(note));
 }
 
 /// Prints a note on these addresses, which are the value of `key` in a file.
-pub fn tell_of_file(addresses: &[SocketAddr], can: &str, key: &str) {
+pub fn print_notice_of_file(addresses: &[SocketAddr], can: &str, key: &str) {
     let note = notes(addresses, can, |loopback| format!("{key} = \"{loopback}\""));
     note.iter().for_each(|note| output::eprint(note));
 }

@@ -1,4 +1,4 @@
-//! Where output goes. Results to standard output (or a file), everything else to standard error.
+//! Output: results to standard output (or a file), everything else to standard error.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};

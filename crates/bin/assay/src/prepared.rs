@@ -1,4 +1,4 @@
-//! What is known of a workload before anything runs: compiled, squeezed if requested, put on the time line.
+//! A workload before anything runs: compiled, squeezed if requested, put on the time line.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -40,7 +40,6 @@ pub struct WorkloadOptions<'a> {
     pub overrides: Overrides,
     /// Squeeze the schedule.
     pub rehearse: Option<Rehearsal>,
-    /// Seed.
     pub seed: u64,
     /// Treat private interests as public ones.
     pub private_as_public: bool,
@@ -63,7 +62,6 @@ pub struct PreparedWorkload {
     pub scale: Option<f64>,
     /// Replacements of the workload's own length, rate and number of robots.
     pub overrides: Overrides,
-    /// Phases in time.
     pub timeline: Arc<Timeline>,
     /// In words, a line each.
     pub explained: Vec<String>,

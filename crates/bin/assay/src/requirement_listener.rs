@@ -100,11 +100,11 @@ mod tests {
             let listening = listen(listeners.join(), required, sender);
             let phases = vec![PhaseInfo { name: "top".into(), ..PhaseInfo::default() }];
             let target = TargetInfo::default();
-            listeners.tell(RunEvent::Started { phases, target, started_unix_ms: 0 });
+            listeners.send(RunEvent::Started { phases, target, started_unix_ms: 0 });
             let mut interval = RobotInterval { length_ms: 1000, ..RobotInterval::default() };
             interval.counts.due = 1;
             interval.counts.errors.insert(ErrorKind::Stale, 1);
-            listeners.tell(RunEvent::Measured(Measured::Robots(interval.into())));
+            listeners.send(RunEvent::Measured(Measured::Robots(interval.into())));
             let words = tokio::select! {
                 () = listening => unreachable!("somebody still tells"),
                 words = failed(told) => words,

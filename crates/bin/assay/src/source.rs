@@ -1,4 +1,4 @@
-//! Where a workload comes from. A file, standard input, or the workloads that are compiled in.
+//! Sources of a workload: a file, standard input, or the workloads that are compiled in.
 
 use std::cell::OnceCell;
 use std::io::{self, IsTerminal};

@@ -1,4 +1,4 @@
-//! What is under test. From `--proxy` and its companions to what the lab understands.
+//! The target: from `--proxy` and its companions to what the lab understands.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};

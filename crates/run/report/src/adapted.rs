@@ -1,4 +1,4 @@
-//! What load that adapts came to. A chart of what thermostats and scripts decided, and a sentence for each phase.
+//! Decisions of load that adapts: a chart of those of thermostats and scripts, and a sentence for each phase.
 
 use assay_measurement::adapted::{Adapted, Decided};
 

@@ -11,7 +11,6 @@ pub struct Utc {
     /// Hour, 0 to 23.
     pub hour: u64,
     pub minute: u64,
-    /// Second.
     pub second: u64,
 }
 

@@ -1,5 +1,6 @@
-//! What Assay and the lab did to a stretch of a run, beyond what robots recorded with each request: processors that others
-//! took from the target, segments that were lost on the way, requests that Assay itself lost, and what nothing bounds.
+//! Effects of Assay and the lab on a stretch of a run, beyond what robots recorded with each request: processors that
+//! others took from the target, segments that were lost on the way, requests that Assay itself lost, and what nothing
+//! bounds.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Why a report cannot be made.
+//! Failures to make a report.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a report says when a part of the run directory is missing or damaged.
+//! Texts of a report on a run directory with missing or damaged parts.
 
 use assay_record::missing::Missing;
 

@@ -1,4 +1,4 @@
-//! What a run says first: the numbers of the phases that measure, how well each is known, and what follows from all.
+//! Headline of a run: the numbers of the phases that measure, how well each is known, and the conclusion.
 
 use assay_measurement::doubt::Extent;
 use assay_measurement::error_kind::ErrorKind;

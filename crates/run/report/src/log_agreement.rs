@@ -1,4 +1,4 @@
-//! How often the access logs of caches call a hit what robots call a miss, or the reverse.
+//! Agreement of the access logs of caches with robots on hits and misses.
 
 use assay_record::caches::{Responses, Seen, Source};
 

@@ -1,4 +1,4 @@
-//! What a search for the highest rate came to: in a terminal ([`words`]) and as a page ([`sheet`]).
+//! Result of a search for the highest rate: in a terminal ([`terminal_text`]) and as a page ([`sheet`]).
 
 use assay_record::peak::{Between, Check, Outcome, Peak, Step};
 use assay_record::sheet::{Plot, PlotKind, PlotLine, Row, Section, Sheet, Table, Tile};

@@ -1,4 +1,4 @@
-//! How a run is repeated: its command line, so that a shell takes it as it is.
+//! Command lines that repeat a run, quoted for a shell.
 
 /// The words of a command line, quoted where a shell would take them apart.
 pub fn command_line(words: &[String]) -> String {

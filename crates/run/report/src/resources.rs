@@ -1,4 +1,4 @@
-//! What robots, origins, the proxy and the machine used in each phase, as tables.
+//! Tables of the resources that robots, origins, the proxy and the machine used in each phase.
 
 use crate::document::{Disk, Figures, Resources, Seeks, Summary};
 use crate::format::{bytes, count, opt_number, percent};

@@ -1,4 +1,4 @@
-//! Whether the target kept up, in words: rate and times of the phases that measure, and what got no response.
+//! Finding on whether the target kept up: rate and times of the phases that measure, and requests without a response.
 
 use assay_measurement::error_kind::ErrorKind;
 use assay_record::run::BedInfo;

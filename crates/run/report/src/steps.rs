@@ -1,4 +1,4 @@
-//! What happened in each step of a chart's time axis.
+//! Measurements in each step of a chart's time axis.
 //!
 //! Intervals that begin in the same second are put together over phases. A long run is shown in coarser
 //! steps; a percentile of a step is that of its merged histograms.

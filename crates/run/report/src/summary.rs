@@ -1,4 +1,4 @@
-//! What a run was worth, as one document.
+//! Summary of a run, as one document.
 
 pub use crate::document::*;
 

@@ -1,4 +1,4 @@
-//! How a summary looks in a terminal: the verdict in words, then the numbers of every phase.
+//! A summary in a terminal: the verdict as text, then the numbers of every phase.
 
 use std::path::Path;
 

@@ -133,7 +133,6 @@ pub struct OriginsArgs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addresses(pub Vec<SocketAddr>);
 
-/// Runs some robots.
 pub fn robots(args: &RobotsArgs) -> Result<Exit, Failure> {
     let together = &args.together;
     together.results.check()?;
@@ -174,7 +173,6 @@ pub fn robots(args: &RobotsArgs) -> Result<Exit, Failure> {
     perform(together, plan)
 }
 
-/// Runs some origins.
 pub fn origins(args: &OriginsArgs) -> Result<Exit, Failure> {
     let together = &args.together;
     together.results.check()?;
@@ -195,7 +193,7 @@ pub fn origins(args: &OriginsArgs) -> Result<Exit, Failure> {
     for (origin, address) in names.zip(&listen) {
         output::say(&format!("origin {} listens at {address}", origin.authority));
     }
-    opened::tell(&listen, "request its objects from its origins", "--listen");
+    opened::print_notice(&listen, "request its objects from its origins", "--listen");
     let mut plan = plan(together, TargetChoice::Direct, &prepared, "origins")?;
     // Origins are numbered in 16 bits; compiling the workload has checked it.
     plan.part = RunPart::Origins { first: first as u16, last: last as u16, linger: args.linger };

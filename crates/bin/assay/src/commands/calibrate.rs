@@ -13,7 +13,7 @@ use assay_measurement::health::{Calibration, CalibrationStep};
 use tokio::sync::{mpsc, watch};
 
 use super::machines_args::Machines;
-use super::report::Form;
+use super::report::ReportForm;
 use super::run_args::RunArgs;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
@@ -58,10 +58,10 @@ pub fn calibrate(args: &RunArgs, plan: RunPlan, machines: Option<&Machines>) -> 
         Err(CalibrationEnd::Failed(failure)) => return Err(failure),
     };
     let path = calibrate::keep(&run_dir, &calibration).map_err(Failure::failed)?;
-    let text = if args.results.form()? == Form::Json {
+    let text = if args.results.form()? == ReportForm::Json {
         output::json(&calibration)?
     } else {
-        words(&workload, place, &calibration, peak, &path)
+        text(&workload, place, &calibration, peak, &path)
     };
     output::result(&text, args.results.output.as_deref())?;
     Ok(Exit::Fine)
@@ -150,7 +150,7 @@ fn result(step: &CalibrationStep) -> String {
     }
 }
 
-fn words(workload: &str, place: &str, calibration: &Calibration, peak: Option<f64>, path: &Path) -> String {
+fn text(workload: &str, place: &str, calibration: &Calibration, peak: Option<f64>, path: &Path) -> String {
     let Calibration { requests_per_s, body_bytes_per_s, limit, limit_seen, .. } = calibration;
     let mut text = format!(
         "Without a proxy, {place} can offer {} requests/s of {workload} ({}/s of bodies).\n\n",
@@ -206,17 +206,17 @@ mod tests {
 
     #[test]
     fn the_result_says_how_much_why_not_more_and_what_the_workload_needs() {
-        let text =
-            words("demo", "this machine", &calibration(), Some(600.0), Path::new("runs/calibrations/x.json"));
+        let printed =
+            text("demo", "this machine", &calibration(), Some(600.0), Path::new("runs/calibrations/x.json"));
         for words in [
             "24,000 requests/s of demo",
             "saturated: robots used 97 %",
             "2.5 % of that",
             "runs/calibrations/x.json",
         ] {
-            assert!(text.contains(words), "{words}: {text}");
+            assert!(printed.contains(words), "{words}: {printed}");
         }
-        assert!(!words("demo", "this machine", &calibration(), None, Path::new("x")).contains("workload  "));
+        assert!(!text("demo", "this machine", &calibration(), None, Path::new("x")).contains("workload  "));
     }
 
     #[test]

@@ -82,7 +82,6 @@ struct PhaseDocument<'a> {
     fill_bytes: Option<f64>,
 }
 
-/// Explains a workload.
 pub fn check(args: &CheckArgs) -> Result<Exit, Failure> {
     let prepared = prepare(&WorkloadOptions {
         workload: &args.workload,
@@ -101,7 +100,7 @@ pub fn check(args: &CheckArgs) -> Result<Exit, Failure> {
     let text = if args.json {
         output::json(&document(args, &prepared, &needs))?
     } else {
-        output::fitted(&words(args, &prepared, &needs))
+        output::fitted(&text(args, &prepared, &needs))
     };
     output::stdout(&text)?;
     Ok(Exit::Fine)
@@ -139,7 +138,7 @@ fn document<'a>(args: &CheckArgs, prepared: &'a PreparedWorkload, needs: &'a [Ne
     }
 }
 
-fn words(args: &CheckArgs, prepared: &PreparedWorkload, needs: &[Need]) -> String {
+fn text(args: &CheckArgs, prepared: &PreparedWorkload, needs: &[Need]) -> String {
     let mut text = String::new();
     // Phases are in the table below.
     for line in prepared.explained.iter().filter(|line| !line.starts_with("phase ")) {
@@ -147,9 +146,9 @@ fn words(args: &CheckArgs, prepared: &PreparedWorkload, needs: &[Need]) -> Strin
         let _ = writeln!(text, "{line}");
     }
     text.push('\n');
-    text.push_str(&schedule::words(prepared));
-    text.push_str(&distributions::words(&shapes(&prepared.workload)));
-    text.push_str(&machine::words(needs, prepared));
+    text.push_str(&schedule::text(prepared));
+    text.push_str(&distributions::text(&shapes(&prepared.workload)));
+    text.push_str(&machine::text(needs, prepared));
     let _ = writeln!(
         text,
         "\nstream digest {} (first {} requests of every robot, seed {})",

@@ -10,7 +10,7 @@ use assay_report::compare::{
 use clap::Args;
 
 use super::export::ExportComparisonArgs;
-use super::report::Form;
+use super::report::ReportForm;
 use crate::exit::{Exit, Failure};
 use crate::{junit, output};
 
@@ -39,7 +39,7 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 pub struct CompareArgs {
     /// Directories of runs, of experiments, or that hold directories of runs; LABEL= names their subject
-    #[arg(value_name = "[LABEL=]DIR", required = true, value_parser = named)]
+    #[arg(value_name = "[LABEL=]DIR", required = true, value_parser = parse_input)]
     pub runs: Vec<InputDirectory>,
     /// How much worse than the baseline something may be: `5%` for all headline metrics and errors, `p99=10%`,
     /// `p99=2ms`, `dhr=1pt` for one metric; may be given several times
@@ -72,7 +72,7 @@ pub struct CompareArgs {
 }
 
 /// `LABEL=DIR`; a directory whose name has a `=` in it is taken as it is.
-fn named(text: &str) -> Result<InputDirectory, String> {
+fn parse_input(text: &str) -> Result<InputDirectory, String> {
     let whole = Path::new(text);
     match text.split_once('=') {
         Some((label, path)) if !whole.exists() && !label.is_empty() && !path.is_empty() => {
@@ -122,10 +122,10 @@ fn print(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
     }
     let file = args.output.as_deref();
     let result = match form(args)? {
-        Form::Html => comparison.to_html().map_err(Failure::failed)?,
-        Form::Json => comparison.to_json().map_err(Failure::failed)?,
-        Form::Markdown => comparison.to_markdown(),
-        Form::Words => {
+        ReportForm::Html => comparison.to_html().map_err(Failure::failed)?,
+        ReportForm::Json => comparison.to_json().map_err(Failure::failed)?,
+        ReportForm::Markdown => comparison.to_markdown(),
+        ReportForm::Words => {
             return output::drawn(file, |style| comparison.to_terminal(args.html.as_deref(), style));
         }
     };
@@ -133,13 +133,13 @@ fn print(args: &CompareArgs, comparison: &Comparison) -> Result<(), Failure> {
 }
 
 /// The form of the result.
-fn form(args: &CompareArgs) -> Result<Form, Failure> {
+fn form(args: &CompareArgs) -> Result<ReportForm, Failure> {
     let flags = match (args.json, args.markdown) {
-        (true, _) => Some(Form::Json),
-        (_, true) => Some(Form::Markdown),
+        (true, _) => Some(ReportForm::Json),
+        (_, true) => Some(ReportForm::Markdown),
         _ => None,
     };
-    Form::of(flags, args.output.as_deref())
+    ReportForm::from_args(flags, args.output.as_deref())
 }
 
 /// Exit code of the comparison.
@@ -171,13 +171,13 @@ mod tests {
 
     #[test]
     fn a_label_stands_before_a_directory() {
-        let named = |text| super::named(text).unwrap();
+        let named = |text| super::parse_input(text).unwrap();
         assert_eq!(
             named("base=runs/a=b"),
             InputDirectory { label: Some("base".into()), path: "runs/a=b".into() }
         );
         assert_eq!(named("runs/a"), InputDirectory { label: None, path: "runs/a".into() });
         assert_eq!(named("=x"), InputDirectory { label: None, path: "=x".into() });
-        assert!(super::named("").is_err());
+        assert!(super::parse_input("").is_err());
     }
 }

@@ -23,7 +23,6 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Prints the script.
 pub fn completions(args: &CompletionsArgs) -> Result<Exit, Failure> {
     let script =
         completion::script(args.shell).context("cannot write the script").map_err(Failure::failed)?;

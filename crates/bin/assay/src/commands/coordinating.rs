@@ -1,4 +1,4 @@
-//! What commands that speak to agents share: who they are there, and which exit code an error is.
+//! Shared by commands that speak to agents: the coordinator's name, and exit codes of errors.
 
 use assay_lab::machines::error::FleetError;
 
@@ -18,7 +18,7 @@ pub fn host() -> String {
 }
 
 /// Name of the coordinator, for the logs of agents.
-pub fn who() -> String {
+pub fn coordinator_name() -> String {
     let user = std::env::var("USER").unwrap_or_else(|_| "somebody".to_owned());
     format!("{user}@{}", host())
 }

@@ -9,7 +9,7 @@ use assay_workload::explain::shape::{Shape, Unit};
 use crate::units::show_duration;
 
 /// A line for each: what it is, from where to where, its bars, its mean and percentiles.
-pub fn words(shapes: &[Shape]) -> String {
+pub fn text(shapes: &[Shape]) -> String {
     if shapes.is_empty() {
         return String::new();
     }
@@ -65,9 +65,9 @@ mod tests {
     #[test]
     fn a_distribution_takes_two_lines_with_its_bars() {
         let law = Distribution::Exponential { mean: 8.5 * 1024.0 };
-        let text = words(&[Shape::of("content \"HTML\": size", Unit::Bytes, &law).unwrap()]);
-        assert_eq!(text.lines().count(), 4, "{text}");
-        assert!(text.contains('█') && text.contains("mean 8.5 KB"), "{text}");
-        assert_eq!(words(&[]), "");
+        let printed = text(&[Shape::of("content \"HTML\": size", Unit::Bytes, &law).unwrap()]);
+        assert_eq!(printed.lines().count(), 4, "{printed}");
+        assert!(printed.contains('█') && printed.contains("mean 8.5 KB"), "{printed}");
+        assert_eq!(text(&[]), "");
     }
 }

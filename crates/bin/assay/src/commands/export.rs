@@ -119,7 +119,7 @@ pub fn export(args: &ExportArgs, run_dir: &Path, json: bool, file: Option<&Path>
     for (out, form) in [(&args.csv, TableForm::Csv), (&args.ndjson, TableForm::JsonLines)] {
         if let Some(out) = out {
             let exported = export::tables(&dir, out, form).map_err(Failure::failed)?;
-            said.push_str(&told(&exported, out));
+            said.push_str(&message(&exported, out));
         }
     }
     if let Some(out) = &args.hdr {
@@ -152,7 +152,7 @@ fn of_experiment(args: &ExportArgs, dir: &Path) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-fn told(exported: &Exported, out: &Path) -> String {
+fn message(exported: &Exported, out: &Path) -> String {
     let mut text = format!("{} tables are in {}\n", exported.files.len(), out.display());
     for sentence in &exported.left_out {
         text.push_str(&format!("left out: {sentence}\n"));

@@ -9,7 +9,7 @@ use assay_lab::machines::coordinator::run::Coordinator;
 use assay_lab::machines::coordinator::saved::SavedRun;
 use clap::Args;
 
-use super::coordinating::{failure, who};
+use super::coordinating::{coordinator_name, failure};
 use super::login_args::LoginArgs;
 use super::result_args::ResultArgs;
 use crate::commands::run::perform;
@@ -70,7 +70,8 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
         .hint("name it with --nats")
     })?;
     let fleet = Arc::new(Fleet::connect(&args.login.login(&url), "assay fleet resume").map_err(failure)?);
-    let coordinator = Coordinator::resume(fleet, &run_dir, saved, who(), env!("CARGO_PKG_VERSION"));
+    let coordinator =
+        Coordinator::resume(fleet, &run_dir, saved, coordinator_name(), env!("CARGO_PKG_VERSION"));
     plan.remote = Some(Arc::new(coordinator.map_err(failure)?));
     perform(plan, &results, 0, None)
 }

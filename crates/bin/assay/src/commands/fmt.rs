@@ -40,7 +40,7 @@ enum FormatOutcome {
 pub fn fmt(args: &FmtArgs) -> Result<Exit, Failure> {
     let (mut changed, mut failures) = (0, Vec::new());
     for file in &args.files {
-        match one(file, args.check) {
+        match format_file(file, args.check) {
             Ok(FormatOutcome::Same) => {}
             Ok(FormatOutcome::Changed) => {
                 changed += 1;
@@ -61,7 +61,7 @@ pub fn fmt(args: &FmtArgs) -> Result<Exit, Failure> {
     }
 }
 
-fn one(file: &Path, check: bool) -> Result<FormatOutcome, Failure> {
+fn format_file(file: &Path, check: bool) -> Result<FormatOutcome, Failure> {
     let is_input = file == Path::new("-");
     let name = file.display().to_string();
     if !is_input

@@ -83,7 +83,6 @@ pub struct LogsArgs {
     pub schema: bool,
 }
 
-/// Analyses access logs.
 pub fn logs(args: &LogsArgs) -> Result<Exit, Failure> {
     if args.schema {
         output::result(&schema::of_document("logs"), args.form.output.as_deref())?;

@@ -1,4 +1,4 @@
-//! What a run needs of this machine, and how much more the machine could carry. A part of `assay check`.
+//! Demands of a run on this machine, and how much more the machine could carry. A part of `assay check`.
 
 use std::fmt::Write;
 
@@ -27,7 +27,7 @@ pub fn needs(args: &CheckArgs, prepared: &PreparedWorkload) -> Result<Vec<Need>,
 }
 
 /// The same for people.
-pub fn words(needs: &[Need], prepared: &PreparedWorkload) -> String {
+pub fn text(needs: &[Need], prepared: &PreparedWorkload) -> String {
     let mut text =
         "\nthis machine, through the built-in proxy (as `assay run` alone would do it):\n".to_owned();
     for need in needs {

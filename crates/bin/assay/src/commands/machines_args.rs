@@ -16,7 +16,7 @@ use assay_lab::run_info::digest;
 use assay_lab::{RunPlan, TargetChoice};
 use clap::Args;
 
-use super::coordinating::{failure, who};
+use super::coordinating::{coordinator_name, failure};
 use super::login_args::LoginArgs;
 use crate::exit::Failure;
 use crate::{output, units};
@@ -140,7 +140,7 @@ impl Machines {
             self.fleet.clone(),
             chosen,
             run,
-            self::who(),
+            coordinator_name(),
             version,
             self.wait,
             ProxyOrder { watch, description },

@@ -34,7 +34,7 @@ pub fn man(args: &ManArgs, definition: clap::Command) -> Result<Exit, Failure> {
         manual::pages(definition).context("cannot write the manual pages").map_err(Failure::failed)?;
     match &args.dir {
         Some(dir) => write(&pages, dir)?,
-        None => output::stdout(&named(&pages, &args.command)?.text)?,
+        None => output::stdout(&find_page(&pages, &args.command)?.text)?,
     }
     Ok(Exit::Fine)
 }
@@ -50,7 +50,7 @@ fn write(pages: &[ManualPage], dir: &Path) -> Result<(), Failure> {
 }
 
 /// The page of a command.
-fn named<'a>(pages: &'a [ManualPage], command: &[String]) -> Result<&'a ManualPage, Failure> {
+fn find_page<'a>(pages: &'a [ManualPage], command: &[String]) -> Result<&'a ManualPage, Failure> {
     // `assay man assay-run` and `assay man assay run` mean the same as `assay man run`.
     let words = command.join("-");
     let wanted = words.strip_prefix("assay-").unwrap_or(&words);

@@ -9,7 +9,7 @@ use assay_record::merge::{MergeError, Wish, merge as join};
 use assay_report::policies;
 use clap::Args;
 
-use super::report::{self, Form};
+use super::report::{self, ReportForm};
 use crate::exit::{Exit, Failure};
 use crate::{output, units};
 
@@ -53,7 +53,7 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
         clock_error: args.clock_error,
     };
     let out = join(&parts.map_err(Failure::usage)?, &args.output, &wish).map_err(failed)?;
-    let form = if args.json { Form::Json } else { Form::Words };
+    let form = if args.json { ReportForm::Json } else { ReportForm::Words };
     report::make(out.path(), form, !args.no_report, None)?;
     Ok(Exit::Fine)
 }

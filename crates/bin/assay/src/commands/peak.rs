@@ -13,7 +13,7 @@ use assay_report::{html, sheet};
 use clap::Args;
 use tokio::sync::{mpsc, watch};
 
-use super::report::Form;
+use super::report::ReportForm;
 use super::run_args::RunArgs;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::Interrupts;
@@ -113,7 +113,7 @@ fn conclude(args: &RunArgs, peak: &Peak, outcome: &RunOutcome) -> Result<Exit, F
         html::write(&dir).map_err(Failure::failed)?;
         kept.extend([PAGE, "report.html"]);
     }
-    let text = if args.results.form()? == Form::Json {
+    let text = if args.results.form()? == ReportForm::Json {
         json
     } else {
         let words = assay_report::peak::terminal_text(peak);

@@ -129,7 +129,7 @@ fn list(args: &ProxiesArgs) -> Result<Exit, Failure> {
     let text = if args.json {
         output::json(&ProxiesDocument { schema: SCHEMA, proxies })?
     } else {
-        proxies.iter().map(words).collect()
+        proxies.iter().map(text).collect()
     };
     output::stdout(&text)?;
     match wrong.into_iter().next() {
@@ -206,7 +206,7 @@ fn choosable(description: &Description) -> Vec<SettingChoice> {
 }
 
 /// A line: name, version, modes, stores, legs with TLS, and what it is or what stands in the way.
-fn words(entry: &ProxyEntry) -> String {
+fn text(entry: &ProxyEntry) -> String {
     // Debian's revision says nothing about behaviour, and is long.
     let version = entry.version.as_deref().unwrap_or("–").split(['-', '+']).next().unwrap_or("–");
     let about = entry.missing.as_ref().unwrap_or(&entry.title);

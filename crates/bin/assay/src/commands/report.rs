@@ -61,10 +61,9 @@ pub struct ReportArgs {
 
 /// Format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ReportForm {
     /// For people.
     Words,
-    /// One JSON document.
     Json,
     /// Markdown; a comparison only.
     Markdown,
@@ -72,10 +71,10 @@ pub enum Form {
     Html,
 }
 
-impl Form {
+impl ReportForm {
     /// The form of a result for `file`: what its name says, and where that says nothing, what the flags do. A name that says
     /// something else than the flags, or something that there is not, is refused.
-    pub fn of(flags: Option<Self>, file: Option<&Path>) -> Result<Self, Failure> {
+    pub fn from_args(flags: Option<Self>, file: Option<&Path>) -> Result<Self, Failure> {
         let usual = flags.unwrap_or(Self::Words);
         let Some(path) = file.filter(|path| *path != Path::new("-")) else { return Ok(usual) };
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
@@ -136,14 +135,14 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
         return export(&args.take, dir, args.json, args.output.as_deref());
     }
     let flags = match (args.json, args.markdown) {
-        (true, _) => Some(Form::Json),
-        (_, true) => Some(Form::Markdown),
+        (true, _) => Some(ReportForm::Json),
+        (_, true) => Some(ReportForm::Markdown),
         _ => None,
     };
-    let form = Form::of(flags, args.output.as_deref())?;
+    let form = ReportForm::from_args(flags, args.output.as_deref())?;
     if compare::is_experiment(dir) {
         make_comparison(dir, form, !args.no_report, args.output.as_deref(), None)?;
-    } else if form == Form::Markdown {
+    } else if form == ReportForm::Markdown {
         let why = anyhow!(
             "{} is no experiment directory, and only comparisons are written as Markdown",
             dir.display()
@@ -159,7 +158,7 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
 /// directory, writes what is taken along, and prints the result.
 pub fn make_comparison(
     dir: &Path,
-    form: Form,
+    form: ReportForm,
     with_html: bool,
     file: Option<&Path>,
     take: Option<&ExportComparisonArgs>,
@@ -171,16 +170,23 @@ pub fn make_comparison(
         with_html.then(|| comparison.write_html(dir)).transpose()
     })?;
     let text = match form {
-        Form::Json => comparison.to_json().map_err(Failure::failed)?,
-        Form::Markdown => comparison.to_markdown(),
-        Form::Html => comparison.to_html().map_err(Failure::failed)?,
-        Form::Words => return output::drawn(file, |style| comparison.to_terminal(page.as_deref(), style)),
+        ReportForm::Json => comparison.to_json().map_err(Failure::failed)?,
+        ReportForm::Markdown => comparison.to_markdown(),
+        ReportForm::Html => comparison.to_html().map_err(Failure::failed)?,
+        ReportForm::Words => {
+            return output::drawn(file, |style| comparison.to_terminal(page.as_deref(), style));
+        }
     };
     output::result(&text, file)
 }
 
 /// Summarises a run directory, writes its HTML report unless told not to, and prints the result.
-pub fn make(run_dir: &Path, form: Form, with_html: bool, file: Option<&Path>) -> Result<Summary, Failure> {
+pub fn make(
+    run_dir: &Path,
+    form: ReportForm,
+    with_html: bool,
+    file: Option<&Path>,
+) -> Result<Summary, Failure> {
     let dir = RunDir::open(run_dir).map_err(Failure::usage)?;
     let summary = Summary::from_run(&dir).map_err(Failure::failed)?;
     let page = left(run_dir, || {
@@ -188,9 +194,9 @@ pub fn make(run_dir: &Path, form: Form, with_html: bool, file: Option<&Path>) ->
         with_html.then(|| html::write(&dir)).transpose()
     })?;
     let text = match form {
-        Form::Json => summary.to_json().map_err(Failure::failed)?,
-        Form::Html => html::page(&dir, None).map_err(Failure::failed)?,
-        Form::Words | Form::Markdown => {
+        ReportForm::Json => summary.to_json().map_err(Failure::failed)?,
+        ReportForm::Html => html::page(&dir, None).map_err(Failure::failed)?,
+        ReportForm::Words | ReportForm::Markdown => {
             output::drawn(file, |style| terminal::render(&summary, page.as_deref(), style))?;
             return Ok(summary);
         }
@@ -229,28 +235,35 @@ mod tests {
 
     #[test]
     fn the_name_of_a_file_says_its_form_and_flags_say_it_where_the_name_does_not() {
-        let form =
-            |flags, name: &str| Form::of(flags, Some(Path::new(name))).map_err(|why| why.error.to_string());
+        let form = |flags, name: &str| {
+            ReportForm::from_args(flags, Some(Path::new(name))).map_err(|why| why.error.to_string())
+        };
         for (name, wanted) in [
-            ("x.json", Form::Json),
-            ("a/x.HTML", Form::Html),
-            ("x.htm", Form::Html),
-            ("x.md", Form::Markdown),
-            ("x.txt", Form::Words),
-            ("x", Form::Words),
-            ("x.2", Form::Words),
-            ("-", Form::Words),
+            ("x.json", ReportForm::Json),
+            ("a/x.HTML", ReportForm::Html),
+            ("x.htm", ReportForm::Html),
+            ("x.md", ReportForm::Markdown),
+            ("x.txt", ReportForm::Words),
+            ("x", ReportForm::Words),
+            ("x.2", ReportForm::Words),
+            ("-", ReportForm::Words),
         ] {
             assert_eq!(form(None, name), Ok(wanted), "{name}");
         }
         for name in ["x", "x.json", "-", "x.10"] {
-            assert_eq!(form(Some(Form::Json), name), Ok(Form::Json), "{name}");
+            assert_eq!(form(Some(ReportForm::Json), name), Ok(ReportForm::Json), "{name}");
         }
-        assert!(form(Some(Form::Json), "x.html").unwrap_err().contains("as if it were HTML"));
-        assert!(form(Some(Form::Json), "x.txt").is_err() && form(Some(Form::Markdown), "x.json").is_err());
+        assert!(form(Some(ReportForm::Json), "x.html").unwrap_err().contains("as if it were HTML"));
+        assert!(
+            form(Some(ReportForm::Json), "x.txt").is_err()
+                && form(Some(ReportForm::Markdown), "x.json").is_err()
+        );
         for name in ["x.csv", "x.pdf", "x.xml"] {
             assert!(form(None, name).unwrap_err().contains("there is no result of the form"), "{name}");
         }
-        assert_eq!(Form::of(None, None).map_err(|why| why.error.to_string()), Ok(Form::Words));
+        assert_eq!(
+            ReportForm::from_args(None, None).map_err(|why| why.error.to_string()),
+            Ok(ReportForm::Words)
+        );
     }
 }

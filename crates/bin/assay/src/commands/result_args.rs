@@ -7,7 +7,7 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_report::require::{Requirement, RequirementError};
 use clap::Args;
 
-use super::report::Form;
+use super::report::ReportForm;
 use crate::exit::Failure;
 use crate::output;
 use crate::watching::WatchArgs;
@@ -75,9 +75,9 @@ fn allowance(text: &str) -> Result<Requirement, String> {
 
 impl ResultArgs {
     /// The form of the result; refuses a file's name that says none of those which there are.
-    pub fn form(&self) -> Result<Form, Failure> {
-        match Form::of(self.json.then_some(Form::Json), self.output.as_deref())? {
-            Form::Markdown => {
+    pub fn form(&self) -> Result<ReportForm, Failure> {
+        match ReportForm::from_args(self.json.then_some(ReportForm::Json), self.output.as_deref())? {
+            ReportForm::Markdown => {
                 let file = self.output.as_deref().unwrap_or(Path::new("-")).display();
                 let why = anyhow!(
                     "cannot write the result to {file}: a run has none in Markdown, which is for comparisons"

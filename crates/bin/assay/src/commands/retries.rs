@@ -30,7 +30,7 @@ pub fn check(target: &TargetChoice, retries: u32) -> Result<(), Failure> {
 
 /// Makes the plan that of the next try, if this one is undecided and there is one left. The run directory of this one is put
 /// aside.
-pub fn again(plan: &mut RunPlan, outcome: &RunOutcome, retries: u32, world: u32) -> Result<bool, Failure> {
+pub fn retry(plan: &mut RunPlan, outcome: &RunOutcome, retries: u32, world: u32) -> Result<bool, Failure> {
     if plan.tries > retries || outcome.verdict.partial {
         return Ok(false);
     }
@@ -39,7 +39,7 @@ pub fn again(plan: &mut RunPlan, outcome: &RunOutcome, retries: u32, world: u32)
     if summary.conclusion() != RunConclusion::Undecided {
         return Ok(false);
     }
-    let aside = aside(&plan.run_dir, plan.tries, Path::exists);
+    let aside = backup_dir(&plan.run_dir, plan.tries, Path::exists);
     std::fs::rename(&plan.run_dir, &aside)
         .with_context(|| format!("cannot rename {} to {}", plan.run_dir.display(), aside.display()))
         .map_err(Failure::failed)?;
@@ -68,7 +68,7 @@ fn open(summary: &Summary) -> String {
 }
 
 /// Directory for the run of an earlier try: beside the last one's, under a name that is free.
-fn aside(run_dir: &Path, number: u32, exists: impl Fn(&Path) -> bool) -> PathBuf {
+fn backup_dir(run_dir: &Path, number: u32, exists: impl Fn(&Path) -> bool) -> PathBuf {
     let named = |suffix: String| {
         let mut name = run_dir.file_name().unwrap_or_default().to_owned();
         name.push(suffix);
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_try_is_kept_beside_the_next_one_under_a_name_that_is_free() {
         let of = |taken: &[&str]| {
-            aside(Path::new("/r/demo"), 1, |path| taken.iter().any(|one| path.ends_with(one)))
+            backup_dir(Path::new("/r/demo"), 1, |path| taken.iter().any(|one| path.ends_with(one)))
         };
         assert_eq!(of(&[]), Path::new("/r/demo-try-1"));
         assert_eq!(of(&["demo-try-1", "demo-try-1-2"]), Path::new("/r/demo-try-1-3"));

@@ -20,7 +20,7 @@ use crate::commands::calibrate;
 use crate::commands::links;
 use crate::commands::machines_args::Machines;
 use crate::commands::peak;
-use crate::commands::report::{self, Form};
+use crate::commands::report::{self, ReportForm};
 use crate::commands::result_args::ResultArgs;
 use crate::commands::retries;
 use crate::exit::{Exit, Failure};
@@ -30,10 +30,9 @@ use crate::live::{self, Header, Style};
 use crate::prepared::{PreparedWorkload, WorkloadOptions, prepare};
 use crate::{hint, junit, leftovers, opened, output, requirement_listener, run_name, target, units};
 
-/// Runs a workload.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     args.results.check()?;
-    if (args.calibrate || args.peak.find_peak.is_some()) && args.results.form()? == Form::Html {
+    if (args.calibrate || args.peak.find_peak.is_some()) && args.results.form()? == ReportForm::Html {
         let why =
             anyhow!("the result of a calibration or of a search is text or JSON, and -o names an HTML file");
         return Err(Failure::usage(why)
@@ -73,7 +72,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         output::eprint("interrupted before the start\n");
         return Ok(Exit::Interrupted);
     }
-    opened::tell(&args.origin_listen, "request its objects from its origins", "--origin-listen");
+    opened::print_notice(&args.origin_listen, "request its objects from its origins", "--origin-listen");
     let machines = args.machines.connect("assay run")?;
     machines.iter().try_for_each(|machines| machines.take(&mut plan))?;
     // A calibration and a search find out by themselves how much can be carried.
@@ -137,7 +136,7 @@ pub fn perform(
         let watching = results.watch.begin(&plan, &mut listeners, Style::choose(results.no_live))?;
         let ended = runtime.block_on(watched(plan.clone(), results, listeners))?;
         match &ended {
-            RunEnd::Run(outcome, None) if retries::again(&mut plan, outcome, retries, world())? => {
+            RunEnd::Run(outcome, None) if retries::retry(&mut plan, outcome, retries, world())? => {
                 machines.into_iter().try_for_each(|machines| machines.take(&mut plan))?;
             }
             _ => break (ended, watching),
@@ -223,7 +222,7 @@ async fn watched(plan: RunPlan, results: &ResultArgs, mut listeners: Listeners) 
     let (event_sender, events) = mpsc::unbounded_channel();
     let (stop_sender, stop) = watch::channel(false);
     let run = assay_lab::run(plan, event_sender, stop);
-    let all = async { tokio::join!(run, listeners.tell_all(events), requirements, view).0 };
+    let all = async { tokio::join!(run, listeners.forward(events), requirements, view).0 };
     tokio::pin!(all);
     let mut requested_before = false;
     let mut failure = None;

@@ -16,7 +16,7 @@ const COLUMNS: usize = 72;
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The schedule as a picture, where its times are known, and as a table.
-pub fn words(prepared: &PreparedWorkload) -> String {
+pub fn text(prepared: &PreparedWorkload) -> String {
     let phases: Vec<_> = prepared.timeline.phases().iter().zip(&prepared.workload.schedule.phases).collect();
     picture(&phases).unwrap_or_default() + &table(prepared)
 }

@@ -36,7 +36,6 @@ struct VersionDocument {
     optimised: bool,
 }
 
-/// Prints the version.
 pub fn version(args: &VersionArgs) -> Result<Exit, Failure> {
     let version = env!("CARGO_PKG_VERSION");
     if !args.json {

@@ -35,7 +35,7 @@ pub async fn watch(
     loop {
         tokio::select! {
             event = events.recv() => match event {
-                Some(event) => view.take(event),
+                Some(event) => view.apply(event),
                 None => break,
             },
             pressed = keys.next() => {
@@ -87,18 +87,18 @@ impl CellsView {
         Self { cells, ui, screen }
     }
 
-    fn take(&mut self, event: CellEvent) {
+    fn apply(&mut self, event: CellEvent) {
         if self.screen.is_none()
             && let Some(line) = self.cells.line(&event)
         {
             output::say(&line);
         }
-        self.cells.take(event);
+        self.cells.apply(event);
     }
 
     /// Takes keys, and shows at once what they change; true when the experiment is to end.
     fn press(&mut self, pressed: &[Key]) -> bool {
-        let stop = pressed.iter().any(|key| self.ui.take(*key, &self.cells.run));
+        let stop = pressed.iter().any(|key| self.ui.handle(*key, &self.cells.run));
         self.show();
         stop
     }
@@ -114,7 +114,7 @@ impl CellsView {
 }
 
 impl Cells {
-    fn take(&mut self, event: CellEvent) {
+    fn apply(&mut self, event: CellEvent) {
         match event {
             CellEvent::Stands { info, left } => {
                 self.info = *info;
@@ -138,7 +138,7 @@ impl Cells {
                 if let RunEvent::Started { started_unix_ms, .. } = event.as_ref() {
                     self.run_started_unix_ms = Some(*started_unix_ms);
                 }
-                self.run.take(&event);
+                self.run.apply(&event);
             }
             CellEvent::Note(words) => self.note = words,
         }
@@ -325,8 +325,8 @@ mod tests {
             ],
             ..ExperimentInfo::default()
         };
-        cells.take(CellEvent::Stands { info: Box::new(info), left: Duration::from_secs(3779) });
-        cells.take(CellEvent::Activity { cell: 2, what: CellActivity::CoolingDown { left: 321 } });
+        cells.apply(CellEvent::Stands { info: Box::new(info), left: Duration::from_secs(3779) });
+        cells.apply(CellEvent::Activity { cell: 2, what: CellActivity::CoolingDown { left: 321 } });
         cells
     }
 
@@ -348,9 +348,9 @@ mod tests {
     #[test]
     fn the_cell_that_runs_has_its_own_pages_on_a_small_screen_too() {
         let mut cells = cells();
-        cells.take(CellEvent::Activity { cell: 2, what: CellActivity::Running });
+        cells.apply(CellEvent::Activity { cell: 2, what: CellActivity::Running });
         let mut ui = Ui::of_an_experiment(true);
-        ui.take(Key::Char('2'), &cells.run);
+        ui.handle(Key::Char('2'), &cells.run);
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
         terminal.draw(|frame| draw(frame, &cells, &ui)).unwrap();
         let screen = terminal.backend().to_string();

@@ -38,7 +38,6 @@ impl Keys {
         Self { input: if can { readable_input() } else { None } }
     }
 
-    /// Waits for keys.
     pub async fn next(&mut self) -> Vec<Key> {
         loop {
             let Some(input) = &self.input else { return std::future::pending().await };

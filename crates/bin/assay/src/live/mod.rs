@@ -74,7 +74,7 @@ pub async fn watch(
         tokio::select! {
             event = events.recv() => match event {
                 Some(event) => {
-                    view.take(&event);
+                    view.apply(&event);
                     if let (RunEvent::Started { .. }, Style::Lines) = (&*event, style) {
                         tick.reset_after(view.until_start() + SECOND + REPORTING);
                     }
@@ -113,8 +113,8 @@ impl RunView {
         Self { state: LiveState::new(header), ui, screen, started_unix_ms: None, finished: false }
     }
 
-    fn take(&mut self, event: &RunEvent) {
-        self.state.take(event);
+    fn apply(&mut self, event: &RunEvent) {
+        self.state.apply(event);
         match event {
             RunEvent::Started { started_unix_ms, .. } => self.started_unix_ms = Some(*started_unix_ms),
             RunEvent::Finished => self.finished = true,
@@ -140,7 +140,7 @@ impl RunView {
 
     /// Takes keys, and shows at once what they change; true when the run is to end.
     fn press(&mut self, pressed: &[Key]) -> bool {
-        let stop = pressed.iter().any(|key| self.ui.take(*key, &self.state));
+        let stop = pressed.iter().any(|key| self.ui.handle(*key, &self.state));
         self.show();
         stop
     }
@@ -173,7 +173,7 @@ impl RunView {
         self.show();
         if self.screen.is_none() && !self.finished && !self.state.seconds.is_empty() {
             output::say(&line::line(&self.state));
-            self.state.own.told();
+            self.state.own.reset();
         }
     }
 

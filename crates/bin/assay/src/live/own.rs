@@ -1,4 +1,4 @@
-//! How Assay itself does while the run goes on. Its timers, its stalls, its waits for a processor, its doubts.
+//! Health of Assay itself while the run goes on: its timers, stalls, waits for a processor, and doubts.
 //!
 //! Pure, and no judge: what is shown here is to be seen at once; whether it matters is decided at the end.
 
@@ -47,7 +47,6 @@ pub struct OwnHealth {
     last_stall: Option<Stall>,
     /// The longest one that no line has told of yet.
     untold: Option<Stall>,
-    /// Number of stalls.
     pub stalls: u64,
     /// Serious doubts, first told first.
     pub doubts: Vec<Doubt>,
@@ -85,7 +84,7 @@ impl OwnHealth {
     }
 
     /// Everything up to now has been told in a line.
-    pub fn told(&mut self) {
+    pub fn reset(&mut self) {
         self.untold = None;
     }
 
@@ -222,7 +221,7 @@ mod tests {
         own.stall(&stall(900, 304_112));
         own.stall(&stall(1300, 11_000));
         assert_eq!(own.alarms(1000), ["STALLED: robots 0 stood still for 304 ms"]);
-        own.told();
+        own.reset();
         assert!(own.alarms(1000).is_empty());
         let loud = (AlarmLevel::Loud, "STALLED: robots 0 stood still for 11.0 ms, 2 s ago".to_owned());
         assert_eq!(own.status(3300), loud);

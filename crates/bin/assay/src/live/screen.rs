@@ -47,7 +47,6 @@ impl Screen {
         self.before.is_some()
     }
 
-    /// Draws one frame.
     pub fn draw(&mut self, draw: impl FnOnce(&mut ratatui::Frame)) -> io::Result<()> {
         self.terminal.draw(draw).map(|_| ())
     }

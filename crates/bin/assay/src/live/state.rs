@@ -1,4 +1,4 @@
-//! What the live view knows. Everything the lab has told so far, summed up for looking at.
+//! State of the live view: all reports of the lab so far, summed up for display.
 //!
 //! Pure: events and the time go in, figures come out. Drawing is in `draw` and `line`.
 
@@ -22,7 +22,6 @@ use crate::requirement_listener::RequirementStatuses;
 const SECONDS_KEPT: usize = 400;
 /// Seconds that response times are taken from: long enough for a 99th percentile, short enough to be "now".
 const RECENT_SECONDS: usize = 5;
-/// Messages kept.
 const MESSAGES_KEPT: usize = 8;
 
 /// Description of a run, known before it starts.
@@ -32,13 +31,10 @@ pub struct Header {
     pub workload: String,
     /// Name (and, once known, version) of the target.
     pub target: String,
-    /// Robots.
     pub robots: u32,
-    /// Origins.
     pub origins: u32,
-    /// Seed.
     pub seed: u64,
-    /// Squeezed schedule.
+    /// The schedule is squeezed into less time.
     pub rehearsal: bool,
     /// The working set that is planned; none: it depends on the target.
     pub working_set: Option<PlannedWorkingSet>,
@@ -61,7 +57,7 @@ pub struct PhaseState {
     pub origins: OriginCounts,
     /// Response times of hits; none: there was none.
     pub hit: Option<Box<Histogram>>,
-    /// Of misses.
+    /// Response times of misses.
     pub miss: Option<Box<Histogram>>,
     /// Of all other responses.
     pub other: Option<Box<Histogram>>,
@@ -74,7 +70,7 @@ pub struct PhaseState {
 pub struct SecondFigures {
     /// Response times of hits: median and 99th percentile, in microseconds.
     pub hit_us: (Option<u64>, Option<u64>),
-    /// Of misses.
+    /// Mean and 99th percentile of misses, in microseconds.
     pub miss_us: (Option<u64>, Option<u64>),
     /// Measured document hit ratio.
     pub dhr: Option<f64>,
@@ -96,9 +92,7 @@ pub struct LiveSecond {
     /// Start, in milliseconds since the start of the run.
     pub start_ms: u64,
     length_ms: u64,
-    /// Robots' counts.
     pub counts: RobotCounts,
-    /// Origins' counts.
     origins: OriginCounts,
     hit: Vec<SparseHistogram>,
     miss: Vec<SparseHistogram>,
@@ -145,7 +139,7 @@ impl LiveSecond {
 pub struct RecentTimes {
     /// Response times of hits.
     pub hit: Histogram,
-    /// Of misses.
+    /// Response times of misses.
     pub miss: Histogram,
     /// Of all other responses.
     pub other: Histogram,
@@ -153,7 +147,6 @@ pub struct RecentTimes {
     pub waits: Histogram,
     /// Delay that Assay itself added.
     pub lateness: Histogram,
-    /// Document hit ratios.
     pub dhr: HitRatio,
 }
 
@@ -163,13 +156,9 @@ pub struct LiveState {
     pub header: Header,
     /// Current activity as text, while no phase runs.
     pub stage: String,
-    /// The run directory.
     pub run_dir: String,
-    /// The schedule began.
     pub started: bool,
-    /// Stopping was requested.
     pub draining: bool,
-    /// Phases in order.
     pub phases: Vec<PhaseState>,
     /// Milliseconds since the start of the run.
     pub now_ms: u64,
@@ -192,9 +181,9 @@ impl LiveState {
     }
 
     /// Takes in one event.
-    pub fn take(&mut self, event: &RunEvent) {
+    pub fn apply(&mut self, event: &RunEvent) {
         match event {
-            RunEvent::Stage(stage) => self.take_stage(stage),
+            RunEvent::Stage(stage) => self.apply_stage(stage),
             RunEvent::Started { phases, target, .. } => {
                 self.header.target = match target.name.as_str() {
                     "builtin" => "the built-in proxy".into(),
@@ -206,8 +195,8 @@ impl LiveState {
                     .collect();
                 self.started = true;
             }
-            RunEvent::Measured(measured) => self.take_measured(measured),
-            RunEvent::Phase(event) => self.take_phase(event),
+            RunEvent::Measured(measured) => self.apply_measured(measured),
+            RunEvent::Phase(event) => self.apply_phase(event),
             RunEvent::Doubt(doubt) => {
                 let words = self.own.doubt(doubt);
                 self.message(words);
@@ -216,11 +205,11 @@ impl LiveState {
         }
     }
 
-    fn take_measured(&mut self, measured: &Measured) {
+    fn apply_measured(&mut self, measured: &Measured) {
         match measured {
-            Measured::Robots(interval) => self.take_robots(interval),
-            Measured::Origins(interval) => self.take_origins(interval),
-            Measured::Host(interval) => self.take_host(interval),
+            Measured::Robots(interval) => self.apply_robots(interval),
+            Measured::Origins(interval) => self.apply_origins(interval),
+            Measured::Host(interval) => self.apply_host(interval),
             Measured::Example(example) => {
                 self.message(format!("{}: {} ({})", example.kind, example.detail, example.request));
             }
@@ -232,7 +221,7 @@ impl LiveState {
         }
     }
 
-    fn take_phase(&mut self, event: &PhaseEvent) {
+    fn apply_phase(&mut self, event: &PhaseEvent) {
         match *event {
             PhaseEvent::Began { phase, at_ms } => self.with_phase(phase, |p| p.began_ms = Some(at_ms)),
             PhaseEvent::Ended { phase, at_ms, .. } => self.with_phase(phase, |p| p.ended_ms = Some(at_ms)),
@@ -242,7 +231,7 @@ impl LiveState {
         self.own.expects_reports = self.phases.iter().any(is_under_way);
     }
 
-    fn take_stage(&mut self, stage: &Stage) {
+    fn apply_stage(&mut self, stage: &Stage) {
         self.stage = stage_words(stage);
         match stage {
             Stage::Planned { run_dir } => self.run_dir = run_dir.display().to_string(),
@@ -251,7 +240,7 @@ impl LiveState {
         }
     }
 
-    fn take_host(&mut self, interval: &HostInterval) {
+    fn apply_host(&mut self, interval: &HostInterval) {
         let processors = interval.cpu_us as f64 / (interval.length_ms.max(1) as f64 * 1000.0);
         let used = RoleSample { start_ms: interval.start_ms, processors, memory_bytes: interval.rss_bytes };
         let kept = self.used.entry(interval.role.clone()).or_default();
@@ -261,7 +250,7 @@ impl LiveState {
         kept.push_back(used);
     }
 
-    fn take_robots(&mut self, interval: &RobotInterval) {
+    fn apply_robots(&mut self, interval: &RobotInterval) {
         self.with_phase(interval.phase, |phase| {
             phase.counts.merge(&interval.counts);
             let add = |sum: &mut Option<Box<Histogram>>, times: &SparseHistogram| {
@@ -296,7 +285,7 @@ impl LiveState {
         self.levels = interval.levels;
     }
 
-    fn take_origins(&mut self, interval: &OriginInterval) {
+    fn apply_origins(&mut self, interval: &OriginInterval) {
         self.with_phase(interval.phase, |phase| phase.origins.merge(&interval.counts));
         if let Some(second) = self.seconds.iter_mut().rev().find(|s| s.start_ms <= interval.start_ms) {
             second.origins.merge(&interval.counts);
@@ -494,7 +483,6 @@ impl PhaseState {
         HitRatio::of_bytes(&self.counts, &self.origins)
     }
 
-    /// Outcomes so far.
     pub fn outcomes(&self) -> Outcomes {
         Outcomes::of(&self.counts, &self.origins)
     }

@@ -89,13 +89,13 @@ fn state(seconds: u64) -> LiveState {
         rehearsal: false,
         working_set: Some(PlannedWorkingSet { objects: 2_000, bytes: 40 << 20, frozen_ms: Some(8_000) }),
     });
-    started().iter().for_each(|event| state.take(event));
+    started().iter().for_each(|event| state.apply(event));
     for at in 0..seconds {
         if at == 3 {
-            state.take(&RunEvent::Phase(PhaseEvent::Ended { phase: 0, at_ms: 3000, launched: Vec::new() }));
-            state.take(&RunEvent::Phase(PhaseEvent::Began { phase: 1, at_ms: 3000 }));
+            state.apply(&RunEvent::Phase(PhaseEvent::Ended { phase: 0, at_ms: 3000, launched: Vec::new() }));
+            state.apply(&RunEvent::Phase(PhaseEvent::Began { phase: 1, at_ms: 3000 }));
         }
-        state.take(&RunEvent::Measured(Measured::Robots(Box::new(second(at)))));
+        state.apply(&RunEvent::Measured(Measured::Robots(Box::new(second(at)))));
     }
     for (role, cpu_us) in [("proxy", 330_000), ("robots", 410_000), ("origins", 125_000)] {
         let length_ms = 1000;
@@ -105,7 +105,7 @@ fn state(seconds: u64) -> LiveState {
             let role = role.into();
             let interval =
                 HostInterval { start_ms, length_ms, role, cpu_us, rss_bytes, ..HostInterval::default() };
-            state.take(&RunEvent::Measured(Measured::Host(Box::new(interval))));
+            state.apply(&RunEvent::Measured(Measured::Host(Box::new(interval))));
         }
     }
     state.now_ms = seconds * 1000;
@@ -166,7 +166,7 @@ fn every_page_has_its_place_on_a_small_screen() {
     for page in ["overview", "phases", "times", "machine", "checks"] {
         let mut ui = Ui::of_a_run(true);
         while ui.page().name() != page {
-            ui.take(Key::Next, &state);
+            ui.handle(Key::Next, &state);
         }
         assert_golden(&format!("{page}-80x24.txt"), &shown(&state, &ui, 80, 24));
         for (width, height) in [(72, 22), (119, 30), (400, 120)] {
@@ -179,20 +179,20 @@ fn every_page_has_its_place_on_a_small_screen() {
 fn a_wide_screen_shows_more_side_by_side() {
     assert_golden("wide-160x48.txt", &drawn(&required(), 160, 48));
     let mut ui = Ui::of_a_run(true);
-    ui.take(Key::Char('2'), &LiveState::default());
+    ui.handle(Key::Char('2'), &LiveState::default());
     assert_golden("phases-160x24.txt", &shown(&required(), &ui, 160, 24));
 }
 
 #[test]
 fn help_and_questions_lie_over_the_page() {
     let (mut ui, mut state) = (Ui::of_a_run(true), state(8));
-    ui.take(Key::Char('?'), &state);
+    ui.handle(Key::Char('?'), &state);
     assert_golden("help-80x24.txt", &shown(&state, &ui, 80, 24));
-    ui.take(Key::Escape, &state);
-    ui.take(Key::Char('q'), &state);
+    ui.handle(Key::Escape, &state);
+    ui.handle(Key::Char('q'), &state);
     assert!(shown(&state, &ui, 80, 24).contains("Stop the run and report what there is?"));
-    ui.take(Key::Char('n'), &state);
-    ui.take(Key::Char('p'), &state);
+    ui.handle(Key::Char('n'), &state);
+    ui.handle(Key::Char('p'), &state);
     state.now_ms += 5000;
     let screen = shown(&state, &ui, 80, 24);
     assert!(screen.contains("PAUSED, the run goes on") && screen.contains("0:08 of"), "{screen}");
@@ -223,7 +223,7 @@ fn seconds_that_are_over_keep_what_they_came_to_and_let_go_of_the_rest() {
 fn before_the_start_the_stage_is_shown() {
     let mut state =
         LiveState::new(Header { workload: "demo".into(), target: "nginx".into(), ..Header::default() });
-    state.take(&RunEvent::Stage(Stage::StartingTarget { name: "nginx 1.22.1".into() }));
+    state.apply(&RunEvent::Stage(Stage::StartingTarget { name: "nginx 1.22.1".into() }));
     assert!(drawn(&state, 80, 24).contains("starting nginx 1.22.1"));
 }
 
@@ -232,8 +232,8 @@ fn errors_are_named_with_the_last_example() {
     let mut state = state(5);
     let mut interval = second(5);
     interval.counts.errors.insert(ErrorKind::WrongBytes, 17);
-    state.take(&RunEvent::Measured(Measured::Robots(Box::new(interval))));
-    state.take(&RunEvent::Measured(Measured::Example(Box::new(ErrorExample {
+    state.apply(&RunEvent::Measured(Measured::Robots(Box::new(interval))));
+    state.apply(&RunEvent::Measured(Measured::Example(Box::new(ErrorExample {
         kind: ErrorKind::WrongBytes,
         at_ms: 5100,
         phase: "fill".into(),
@@ -290,9 +290,9 @@ fn thread(at: u64, run_delay_us: u64) -> RunEvent {
 #[test]
 fn a_second_in_which_assay_stood_still_says_so_first() {
     let mut state = state(8);
-    state.take(&thread(7, 410_000));
+    state.apply(&thread(7, 410_000));
     let length_us = 304_112;
-    state.take(&RunEvent::Measured(Measured::Stall(Box::new(Stall {
+    state.apply(&RunEvent::Measured(Measured::Stall(Box::new(Stall {
         role: "robots".into(),
         at_ms: 7_200,
         length_us,
@@ -307,9 +307,9 @@ fn a_second_in_which_assay_stood_still_says_so_first() {
 #[test]
 fn trouble_of_assay_itself_is_on_every_screen() {
     let mut state = state(8);
-    state.take(&thread(7, 1_000));
+    state.apply(&thread(7, 1_000));
     assert_golden("quiet-80x24.txt", &drawn(&state, 80, 24));
-    state.take(&RunEvent::Doubt(Box::new(Doubt::serious(
+    state.apply(&RunEvent::Doubt(Box::new(Doubt::serious(
         Reason::Ports,
         "75 requests found no free source port",
     ))));
@@ -328,13 +328,13 @@ fn validations_that_no_response_showed_are_no_hits() {
     let before = state.phases[1].outcomes();
     let mut origins = OriginInterval { phase: 1, ..OriginInterval::default() };
     origins.counts.validated_basic = 10;
-    state.take(&RunEvent::Measured(Measured::Origins(Box::new(origins))));
+    state.apply(&RunEvent::Measured(Measured::Origins(Box::new(origins))));
     let after = state.phases[1].outcomes();
     assert_eq!((after.hit, after.revalidated), (before.hit - 10, before.revalidated + 10));
 
     let mut shown = second(8);
     shown.counts = RobotCounts { revalidated: 10, ..RobotCounts::default() };
-    state.take(&RunEvent::Measured(Measured::Robots(Box::new(shown))));
+    state.apply(&RunEvent::Measured(Measured::Robots(Box::new(shown))));
     let after = state.phases[1].outcomes();
     assert_eq!((after.hit, after.revalidated), (before.hit, before.revalidated + 10));
 }

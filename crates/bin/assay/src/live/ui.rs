@@ -1,4 +1,4 @@
-//! What the user has chosen to look at. Pages, help, a view that stands still; and whether the run is to end.
+//! Choices of the user: page, help, a frozen view, and whether the run is to end.
 
 use super::keys::Key;
 use super::state::LiveState;
@@ -64,12 +64,10 @@ pub struct Ui {
 }
 
 impl Ui {
-    /// Of a run.
     pub fn of_a_run(keys: bool) -> Self {
         Self::with(&OF_A_RUN, keys)
     }
 
-    /// Of an experiment.
     pub fn of_an_experiment(keys: bool) -> Self {
         Self::with(&OF_AN_EXPERIMENT, keys)
     }
@@ -78,7 +76,6 @@ impl Ui {
         Self { pages, at: 0, help: false, confirming: false, paused: None, keys, scrolled: 0 }
     }
 
-    /// All pages.
     pub fn pages(&self) -> &'static [ViewPage] {
         self.pages
     }
@@ -89,7 +86,7 @@ impl Ui {
     }
 
     /// Takes a key; true when the run is to end.
-    pub fn take(&mut self, key: Key, state: &LiveState) -> bool {
+    pub fn handle(&mut self, key: Key, state: &LiveState) -> bool {
         // The same key again, or yes, confirms the only question; all else means no.
         if std::mem::take(&mut self.confirming) && matches!(key, Key::Char('q' | 'y' | '\n')) {
             return true;
@@ -130,28 +127,28 @@ mod tests {
         let (mut ui, state) = (Ui::of_a_run(true), LiveState::default());
         let pages: Vec<_> = (0..5)
             .map(|_| {
-                ui.take(Key::Next, &state);
+                ui.handle(Key::Next, &state);
                 ui.page().name()
             })
             .collect();
         assert_eq!(pages, ["phases", "times", "machine", "checks", "overview"]);
-        ui.take(Key::Previous, &state);
+        ui.handle(Key::Previous, &state);
         assert_eq!(ui.page(), ViewPage::Checks);
-        ui.take(Key::Char('9'), &state);
+        ui.handle(Key::Char('9'), &state);
         assert_eq!(ui.page(), ViewPage::Checks, "there is no such page");
-        ui.take(Key::Char('3'), &state);
+        ui.handle(Key::Char('3'), &state);
         assert_eq!(ui.page(), ViewPage::Times);
     }
 
     #[test]
     fn a_run_ends_when_told_so_twice() {
         let (mut ui, mut state) = (Ui::of_a_run(true), LiveState::default());
-        assert!(!ui.take(Key::Char('q'), &state) && ui.confirming);
-        assert!(!ui.take(Key::Char('x'), &state) && !ui.confirming, "any other key means no");
-        assert!(!ui.take(Key::Char('q'), &state));
-        assert!(ui.take(Key::Char('q'), &state));
+        assert!(!ui.handle(Key::Char('q'), &state) && ui.confirming);
+        assert!(!ui.handle(Key::Char('x'), &state) && !ui.confirming, "any other key means no");
+        assert!(!ui.handle(Key::Char('q'), &state));
+        assert!(ui.handle(Key::Char('q'), &state));
         state.draining = true;
-        ui.take(Key::Char('q'), &state);
+        ui.handle(Key::Char('q'), &state);
         assert!(!ui.confirming, "it ends already");
     }
 
@@ -159,10 +156,10 @@ mod tests {
     fn a_view_that_stands_still_keeps_what_it_showed() {
         let (mut ui, mut state) = (Ui::of_a_run(true), LiveState::default());
         state.now_ms = 7;
-        ui.take(Key::Char('p'), &state);
+        ui.handle(Key::Char('p'), &state);
         state.now_ms = 8;
         assert_eq!(ui.paused.as_ref().map(|kept| kept.now_ms), Some(7));
-        ui.take(Key::Char('p'), &state);
+        ui.handle(Key::Char('p'), &state);
         assert!(ui.paused.is_none());
     }
 }

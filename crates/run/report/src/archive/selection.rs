@@ -1,4 +1,4 @@
-//! Which runs are old enough to be removed. Pure: time is an argument.
+//! Selection of runs that are old enough to be removed. Pure: time is an argument.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Whether robots and logs count the same, and where they do not: by how much, and why.
+//! Comparison of the counts of robots and logs, with the reasons for differences.
 
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::ratios::Outcomes;

@@ -1,4 +1,4 @@
-//! What the logs of the caches say, beside what robots saw: the part of the summary's document.
+//! Figures from the logs of the caches, beside those of the robots: a part of the summary's document.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Where responses came from, how fast they were from there, and whether the caches' logs agree with the robots.
+//! Sources of responses, response times by source, and the agreement of the caches' logs with the robots.
 //!
 //! From `caches.json`, in which the lab has put both together request by request. Where robots kept no log of every request,
 //! their sums are held against the logs' sums.

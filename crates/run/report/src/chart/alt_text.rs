@@ -1,4 +1,4 @@
-//! What a chart says to those who cannot see it. A sentence, and a table of its numbers by phase.
+//! Text alternative of a chart: a sentence, and a table of its numbers by phase.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! What the target itself says it did, beside what was seen of it from outside.
+//! Charts of the target's own counters, beside measurements from outside.
 
 use std::collections::BTreeMap;
 

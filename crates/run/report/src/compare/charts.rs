@@ -1,4 +1,4 @@
-//! What the comparison's charts show: subjects over each other, a panel per workload and condition.
+//! Charts of a comparison: subjects over each other, a group of charts for each workload and condition.
 //!
 //! A line is the mean over a subject's runs; the band around it reaches from the lowest run to the highest.
 

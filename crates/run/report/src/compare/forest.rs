@@ -1,4 +1,4 @@
-//! Where ratios and their intervals lie on a scale that all of a page's differences share.
+//! Positions of ratios and their intervals on a scale that all of a page's differences share.
 
 use serde::Serialize;
 

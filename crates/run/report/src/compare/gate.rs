@@ -1,4 +1,4 @@
-//! How much worse something may be, as it is written, and what came of holding that against a comparison.
+//! Tolerances, as they are written, and the result of checking them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Which of the named runs are repetitions of one subject, and which of them belong into a pair.
+//! Grouping of the named runs: repetitions of one subject, and pairs between subjects.
 //!
 //! A *subject* is what was tested: runs of the same target, version and settings are repetitions of it, unless somebody
 //! said otherwise. Runs of the same stream are put into pairs: the first of one subject with the first of

@@ -1,4 +1,4 @@
-//! What was named on the command line, run by run: directories of runs, of experiments, and of many runs.
+//! Inputs of a comparison, run by run: directories of runs, of experiments, and of many runs.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What there is to read metrics from: all that one run measured in one stretch.
+//! Measurements of one run in one scope, from which metrics are read.
 
 use crate::document::{CacheSources, Figures};
 use crate::estimate::FigureEstimate;

@@ -90,7 +90,6 @@ impl RelevanceThreshold {
     }
 }
 
-/// A metric.
 pub struct ComparedMetric {
     /// Name, with its unit.
     pub key: &'static str,
@@ -181,7 +180,6 @@ fn from(m: &ScopeMeasurements, sources: &[&str]) -> Option<MetricValue> {
     share(found.map(|found| found.requests).sum(), all.requests)
 }
 
-/// Metrics of speed.
 const SPEED: &[ComparedMetric] = {
     use Direction::{Less, More, Neither};
     use MetricGroup::Speed;
@@ -286,7 +284,6 @@ const SPEED: &[ComparedMetric] = {
     ]
 };
 
-/// Metrics of savings.
 const SAVINGS: &[ComparedMetric] = {
     use Direction::{More, Neither};
     use MetricGroup::Savings;
@@ -334,7 +331,6 @@ const SAVINGS: &[ComparedMetric] = {
     ]
 };
 
-/// Metrics of errors.
 const CORRECTNESS: &[ComparedMetric] = {
     use Direction::Less;
     use MetricGroup::Correctness;
@@ -358,7 +354,6 @@ const CORRECTNESS: &[ComparedMetric] = {
     ]
 };
 
-/// Metrics of cost.
 const COSTS: &[ComparedMetric] = {
     use Direction::Less;
     use MetricGroup::Cost;

@@ -1,4 +1,4 @@
-//! What one run measured, in the stretches of its schedule that it is judged by.
+//! Metrics of one run, in the scopes that it is judged by.
 
 use std::collections::BTreeMap;
 

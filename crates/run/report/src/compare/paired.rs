@@ -1,4 +1,4 @@
-//! What pairs of runs say about a difference. Estimates, intervals, effect sizes, and Holm's correction.
+//! Statistics of pairs of runs: estimates, intervals, effect sizes, and Holm's correction.
 //!
 //! The unit is the run: a pair is one value of each of two subjects from the same repetition.
 

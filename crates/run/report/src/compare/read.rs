@@ -177,7 +177,6 @@ pub fn info_path(dir: &Path) -> PathBuf {
     dir.join("experiment.json")
 }
 
-/// Reads `experiment.json`.
 pub fn read_info(dir: &Path) -> Result<ExperimentInfo, ReportError> {
     let path = info_path(dir);
     let text = match assay_base::files::bytes(&path, assay_base::files::DOCUMENT_MAX) {

@@ -1,4 +1,4 @@
-//! How much longer the very same requests took. Pairs by request, where both runs logged every xact.
+//! Differences of response time by request, where both runs logged every xact.
 //!
 //! The unit of a verdict stays the run: a pair of runs gives one difference, and comparing the same requests only makes
 //! that one less noisy, since requests that one of the two never completed no longer count on one side alone. How much the

@@ -9,7 +9,7 @@
 
 use super::measured::MetricValue;
 
-/// Seconds running.
+/// Seconds in a row that must fall short.
 const RUNNING: usize = 3;
 /// Completed over offered, under which a second falls short.
 const KEPT_UP: f64 = 0.95;

@@ -1,4 +1,4 @@
-//! How a comparison looks in a terminal.
+//! A comparison in a terminal.
 
 use std::path::Path;
 
@@ -61,7 +61,6 @@ pub struct TerminalPage {
 }
 
 impl TerminalPage {
-    /// An empty page.
     pub fn new(style: &Style) -> Self {
         Self { style: Style { width: style.width.max(40), ..*style }, text: String::new() }
     }

@@ -1,4 +1,4 @@
-//! Whether something got worse by more than is allowed. Tolerances, held against a comparison.
+//! Check of a comparison against tolerances: whether something got worse by more than is allowed.
 
 use crate::format;
 

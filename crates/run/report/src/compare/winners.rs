@@ -1,4 +1,4 @@
-//! Who did better, and by how much. The table of scenarios in words.
+//! Winners of scenarios and their margins: the table of scenarios as text.
 
 use super::document::{Contrast, Direction, Verdict};
 use super::metric::{ComparedMetric, MetricUnit};

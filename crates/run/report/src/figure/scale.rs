@@ -1,4 +1,4 @@
-//! Where a value stands on an axis, and which values are written there.
+//! Scale of an axis: positions of values, and ticks with their labels.
 
 use assay_base::settings::show::grouped;
 

@@ -1,4 +1,4 @@
-//! How wide words are: the advance widths of DejaVu Sans, the widest of the families that a figure names, so what fits
+//! Widths of texts: the advance widths of DejaVu Sans, the widest of the families that a figure names, so what fits
 //! here fits in Helvetica and Arial too.
 
 /// Parts of an em that widths are given in.

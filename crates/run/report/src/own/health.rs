@@ -1,4 +1,4 @@
-//! How well Assay itself did, in the document. Lateness, timers, stalls, processors, network.
+//! Health of Assay itself, in the document: lateness, timers, stalls, processors, network.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a run says of Assay itself. Its doubts in words, its health in numbers, charts and tables.
+//! Assay's own part in a run: doubts as text, health in numbers, charts and tables.
 
 pub(crate) mod charts;
 pub(crate) mod health;

@@ -1,4 +1,4 @@
-//! What happened to Assay itself in each step of a chart's time axis.
+//! Health of Assay in each step of a chart's time axis.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How well Assay itself did, added up. From what threads and the machine recorded to the numbers of the document.
+//! Health of Assay, added up: from the records of threads and the machine to the numbers of the document.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! How well the numbers are known, in words. What Assay and the lab did, with its place, its weight and its remedy; or why
-//! there is nothing to say.
+//! How well the numbers are known, as text: the doubts about Assay and the lab, with place, weight and remedy; or the reason
+//! why there are none.
 
 use assay_measurement::doubt::{Blame, Doubt, Reason};
 use assay_measurement::own_error::Certainty;

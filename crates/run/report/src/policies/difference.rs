@@ -1,4 +1,4 @@
-//! How far two results are from each other, point by point. A cluster against its simulation, say.
+//! Difference between two results, point by point: a cluster and its simulation, say.
 
 use assay_record::cluster::{ClusterPoint, ClusterResult};
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
-//! Which policy of a web switch did better, and where: throughput over load with intervals, response times, balance between
-//! nodes, and the gain over the first policy: from results of a simulation or of a cluster, in the same form.
+//! Comparison of a web switch's policies: throughput over load with intervals, response times, balance between nodes,
+//! and the gain over the first policy: from results of a simulation or of a cluster, in the same form.
 //!
 //! Intervals are Student's, 95 %, between repetitions; a gain is taken repetition by repetition, because in each of them all
 //! policies got the same requests.
@@ -29,7 +29,6 @@ const TAIL: f64 = 0.05;
 /// A mean over repetitions, and half of its interval's width.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MeanEstimate {
-    /// The mean.
     pub mean: f64,
     /// Half of the width of its 95 % interval; none with a single repetition.
     pub half_width: Option<f64>,
@@ -80,7 +79,7 @@ pub fn gain(result: &ClusterResult, point: &ClusterPoint) -> Option<MeanEstimate
 /// Gain of a policy over the first one under the same load, as parts: here, and where both were measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredGain {
-    /// Here.
+    /// Gain in this result.
     pub here: f64,
     /// As it was measured.
     pub measured: f64,

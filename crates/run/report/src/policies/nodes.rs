@@ -1,4 +1,5 @@
-//! How busy each node was, second by second: charts for the page, comma-separated values, and what was measured of nodes elsewhere.
+//! Utilisation of each node, second by second: charts for the page, comma-separated values, and measurements of nodes
+//! elsewhere.
 
 use std::fmt::Write;
 

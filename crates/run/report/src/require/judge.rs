@@ -1,4 +1,4 @@
-//! Whether a run showed what was required. Judged when it has ended, from everything that was added up.
+//! Judgement of requirements when a run has ended, from everything that was added up.
 
 use assay_measurement::own_error::{Certainty, OwnInterval};
 use assay_record::run::RunInfo;

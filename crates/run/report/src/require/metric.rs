@@ -183,7 +183,7 @@ impl RequiredMetric {
         }
     }
 
-    /// In that unit.
+    /// Converts a value to [`RequiredMetric::unit`].
     pub(super) fn in_unit(self, value: f64) -> f64 {
         if matches!(self, RequiredMetric::Time { .. }) { value / 1000.0 } else { value }
     }

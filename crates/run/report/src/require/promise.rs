@@ -1,5 +1,4 @@
-//! Whether a promise was kept in a stretch of a run. Several requirements in one text, `p99 < 50ms, errors < 0.1%`, held
-//! against what was measured meanwhile.
+//! A promise: several requirements in one text, `p99 < 50ms, errors < 0.1%`, checked against a stretch of a run.
 
 use std::str::FromStr;
 

@@ -1,5 +1,5 @@
-//! How requirements stand while the run goes on. From what was reported so far; "failed" is said only where nothing that can
-//! still come would change it.
+//! State of requirements while the run goes on, from the reports so far. *Failed* is stated only where nothing that can still
+//! come would change it.
 
 use std::collections::BTreeMap;
 

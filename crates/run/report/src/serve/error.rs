@@ -1,4 +1,4 @@
-//! What can go wrong before a run can be watched.
+//! Failures to start watching a run.
 
 use std::net::SocketAddr;
 

@@ -6,7 +6,6 @@ use assay_http::field::{list, parameter, trim, unquoted};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MetricsFormat {
     Text,
-    /// OpenMetrics.
     OpenMetrics,
 }
 

@@ -138,7 +138,6 @@ impl OtlpCollector {
         format!("http://{}{}", self.authority, self.path)
     }
 
-    /// Sends one document.
     pub(crate) async fn send(&self, document: &[u8], version: &str) -> Result<(), ExportError> {
         let exchange = async {
             let mut stream = TcpStream::connect(&self.address).await?;

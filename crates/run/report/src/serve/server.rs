@@ -69,7 +69,6 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// None yet.
     pub fn new() -> Self {
         Self { places: ConnectionLimit::new(CONNECTIONS_MAX), resources: Resources::new() }
     }

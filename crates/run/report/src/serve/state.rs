@@ -63,7 +63,6 @@ pub struct RunIdentity {
     /// Name of what is under test.
     pub target: String,
     pub seed: u64,
-    /// Version of Assay.
     pub version: String,
 }
 
@@ -143,7 +142,6 @@ impl LiveState {
         Self { about, target, ..Self::default() }
     }
 
-    /// Adds an event.
     pub fn apply(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Stage(Stage::Planned { run_dir }) => self.run_dir = Some(run_dir.clone()),

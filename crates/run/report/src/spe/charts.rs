@@ -1,4 +1,4 @@
-//! What the page of an evaluation draws.
+//! Charts of an evaluation.
 
 use std::collections::BTreeMap;
 

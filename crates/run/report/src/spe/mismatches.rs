@@ -1,4 +1,4 @@
-//! What differed from the Collector's responses, and what never came: grouped, with examples.
+//! Responses that differed from the Collector's, and those that never came: grouped, with examples.
 
 use std::collections::BTreeMap;
 

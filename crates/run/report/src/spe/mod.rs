@@ -1,4 +1,4 @@
-//! What an evaluation of proxies on live traffic says.
+//! Report of an evaluation of proxies on live traffic.
 //!
 //! [`evaluate`] reads the directory that `assay spe` left ([`assay_record::spe`]) and makes one document of it
 //! ([`Evaluation`]): for each target bytes, responses, whether they were the Collector's, and how long they took; differences

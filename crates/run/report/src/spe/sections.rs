@@ -1,4 +1,4 @@
-//! How well a mean or a percentile is known, if neighbouring requests are alike.
+//! Intervals of means and percentiles, if neighbouring requests are alike.
 //!
 //! *Sectioning*: the values, in the order of their requests, are cut into stretches of the same length. Each gives the
 //! number once more; how far these are from the whole's, by Student's t, is its interval. Stretches are long against what

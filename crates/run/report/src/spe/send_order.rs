@@ -1,4 +1,4 @@
-//! Whether it matters in which order a request is sent to proxies.
+//! Effect of the order in which a request is sent to proxies.
 //!
 //! The order of each request is drawn, so every proxy is at every place equally often. What a response took more than its own
 //! proxy's mean, and more than the other responses to the same request did, is left to its place and to chance.

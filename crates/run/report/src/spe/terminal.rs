@@ -1,4 +1,4 @@
-//! How an evaluation looks in a terminal.
+//! An evaluation in a terminal.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What the evaluation comes to, in words.
+//! Verdict of an evaluation, as text.
 
 use super::document::{Conclusion, Evaluation, TargetDifference, TargetFigures};
 use super::views::{interval, signed_ms};

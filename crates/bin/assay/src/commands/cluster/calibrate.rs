@@ -87,7 +87,7 @@ pub fn calibrate(args: &ClusterArgs, experiment: &Experiment) -> Result<Exit, Fa
     }
     let text = match args.results.json {
         true => output::json(&document)?,
-        false => words(&document),
+        false => text(&document),
     };
     output::result(&text, args.results.output.as_deref())?;
     Ok(Exit::Fine)
@@ -141,7 +141,7 @@ fn service_document(name: &str, needs: &ServiceDemand, processors: u32) -> Servi
 }
 
 /// Tables for people, and what to put into a cluster file.
-fn words(document: &CalibrationDocument) -> String {
+fn text(document: &CalibrationDocument) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(

@@ -1,5 +1,5 @@
-//! What stands in front of the nodes: a switch, or clients that choose themselves. A switch, with the cluster file's policy
-//! and classes.
+//! The front of the nodes: a switch with the cluster file's policy and classes, or clients that choose a node
+//! themselves.
 
 use std::collections::HashSet;
 use std::fmt::Write;

@@ -146,7 +146,7 @@ fn tell_opened(args: &ClusterArgs) {
         (false, true) => "its switch",
         (false, false) => return,
     };
-    opened::tell(&[args.listen], &format!("load {what}, on this port and the next"), "--listen");
+    opened::print_notice(&[args.listen], &format!("load {what}, on this port and the next"), "--listen");
 }
 
 /// Refuses flags that would do nothing: those of a measurement without one, and servers that nobody sends requests to.
@@ -299,14 +299,14 @@ fn serve(args: &ClusterArgs, experiment: &Experiment) -> Result<Exit, Failure> {
     let places = ClusterAddresses { switch: switch.as_ref().map(|switch| switch.address), nodes };
     let text = match args.results.json {
         true => output::json(&places)?,
-        false => words(&places),
+        false => text(&places),
     };
     output::result(&text, args.results.output.as_deref())?;
     runtime.block_on(interrupts.next());
     Ok(Exit::Fine)
 }
 
-fn words(places: &ClusterAddresses) -> String {
+fn text(places: &ClusterAddresses) -> String {
     let node = |(number, address): (usize, &SocketAddr)| format!("node {number:<4} http://{address}\n");
     let mut text: String = places.nodes.iter().enumerate().map(node).collect();
     text.extend(places.switch.map(|address| format!("switch    http://{address}\n")));

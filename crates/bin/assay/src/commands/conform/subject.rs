@@ -1,4 +1,4 @@
-//! What cases are tried on, as the command line names it, and how an instance of it is started.
+//! Targets of cases, as the command line names them, and the start of an instance.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,7 +20,6 @@ use crate::commands::spe::targets::{CacheCapacity, check_label, under_test};
 use crate::exit::Failure;
 use crate::target::topology_as;
 
-/// Target of cases.
 pub enum Subject {
     /// A proxy that runs already.
     Running { label: String, address: SocketAddr },
@@ -32,14 +31,12 @@ pub enum Subject {
 
 /// Target that is started for the cases.
 pub enum StartedTarget {
-    /// One proxy.
     Proxy(IsolatedProxyPlan),
     /// Caches that work together, with a label.
     Topology(String, IsolatedTopologyPlan),
 }
 
 impl Subject {
-    /// Label in results.
     pub fn label(&self) -> &str {
         match self {
             Subject::Running { label, .. } | Subject::Switch(label) => label,
@@ -156,7 +153,6 @@ fn check_running(args: &ConformArgs, address: SocketAddr) -> Result<(), Failure>
 }
 
 impl StartedTarget {
-    /// Label in results.
     pub fn label(&self) -> &str {
         match self {
             StartedTarget::Proxy(plan) => &plan.proxy.label,

@@ -25,7 +25,7 @@ pub fn label(typed: &str) -> Option<&str> {
 }
 
 /// All cases on the switch, those that may upset connections on an instance of their own.
-pub async fn one(
+pub async fn run_cases(
     label: String,
     host: Option<String>,
     cases: Vec<Rc<Case>>,
@@ -72,7 +72,7 @@ async fn on_instance(
         tls: None,
         http2: Http2::Beside,
     };
-    let outcomes = run(cases, &target, &origin, |_, _| progress.one()).await;
+    let outcomes = run(cases, &target, &origin, |_, _| progress.advance()).await;
     switch.end();
     switch.wait().map_err(Failure::failed)?;
     Ok(outcomes)

@@ -35,7 +35,11 @@ const MOST_OF_A_LINE: usize = 200;
 pub fn tried(args: &ConformArgs, cases: &[Rc<Case>]) -> Result<Option<Document>, Failure> {
     let (directory, temporary) = directory(args)?;
     let subjects = subject::all(args, &directory)?;
-    opened::tell(args.origin_listen.as_slice(), "request the responses of its cases", "--origin-listen");
+    opened::print_notice(
+        args.origin_listen.as_slice(),
+        "request the responses of its cases",
+        "--origin-listen",
+    );
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -107,8 +111,8 @@ async fn all(
                     let setup = RunningTarget { label, address, is_forward, has_tls };
                     running(setup, at, cases, progress).await
                 }
-                Subject::Started(subject) => one(*subject, at, cases, progress).await,
-                Subject::Switch(label) => switch::one(label, at.host, cases, progress).await,
+                Subject::Started(subject) => run_cases(*subject, at, cases, progress).await,
+                Subject::Switch(label) => switch::run_cases(label, at.host, cases, progress).await,
             };
             (label, results)
         });
@@ -176,7 +180,7 @@ async fn running(
     let target =
         Target { address, host, stores: at.stores, is_forward, several: false, tls: place.tls, http2 };
     let began = Instant::now();
-    let mut outcomes = run(&cases, &target, &origin, |_, _| progress.one()).await;
+    let mut outcomes = run(&cases, &target, &origin, |_, _| progress.advance()).await;
     mark_unresponsive(&mut outcomes);
     let info = TargetInfo { label, took_s: began.elapsed().as_secs_f64(), ..TargetInfo::default() };
     Ok((info, outcomes))
@@ -189,7 +193,7 @@ fn tls(is_spoken: bool, host: &str) -> Result<Option<Tls>, Failure> {
 }
 
 /// All cases on a target that is started.
-async fn one(
+async fn run_cases(
     subject: StartedTarget,
     at: CaseSetup,
     cases: Vec<Rc<Case>>,
@@ -294,7 +298,7 @@ async fn on_instance(
         tls,
         http2,
     };
-    let outcomes = run(cases, &target, &origin, |_, _| progress.one()).await;
+    let outcomes = run(cases, &target, &origin, |_, _| progress.advance()).await;
     let logs = is_kept.then_some(subject.directory());
     let ended = started.exit_message().await.map(|words| exit_summary(&words, logs));
     let crashes = started.crashes();
@@ -321,7 +325,7 @@ impl Progress {
         Self { done: Cell::new(0), all, is_shown: !quiet && std::io::stderr().is_terminal() }
     }
 
-    pub(super) fn one(&self) {
+    pub(super) fn advance(&self) {
         self.done.set(self.done.get() + 1);
         if self.is_shown {
             output::draw(&format!("\r{} of {} cases", self.done.get(), self.all));

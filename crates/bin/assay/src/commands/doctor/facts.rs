@@ -1,4 +1,4 @@
-//! What can be seen of the machine, without changing it: limits, rights, programs.
+//! Facts about the machine that can be read without changing it: limits, rights, programs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -51,7 +51,6 @@ pub struct Facts {
     pub realtime_refused: Option<String>,
     /// Other work of the machine in the second in which it was observed.
     pub activity: Activity,
-    /// Proxies, by name.
     pub proxies: Vec<ProxyFact>,
     /// Calibrations of this machine that are kept beside the runs.
     pub calibrations: usize,

@@ -1,4 +1,4 @@
-//! What follows from the facts: a finding for each thing that matters, in the order in which it matters. Pure.
+//! Findings from the facts, in the order in which they matter. Pure.
 
 use assay_base::settings::show::{bytes, count};
 use serde::Serialize;
@@ -21,7 +21,6 @@ const ENOUGH_PORTS: u32 = 25_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingLevel {
-    /// Nothing to do.
     Good,
     /// Works, with limits.
     Limited,
@@ -55,7 +54,6 @@ impl Finding {
     }
 }
 
-/// All findings.
 pub fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings = vec![processors(facts.processors), other_work(facts)];
     findings.extend(facts.memory_available_bytes.map(memory));

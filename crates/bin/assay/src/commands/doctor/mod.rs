@@ -59,7 +59,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
     let findings = judge(&seen);
     let text = match args.json {
         true => output::json(&document(seen, findings))?,
-        false => words(&seen, &findings),
+        false => text(&seen, &findings),
     };
     output::stdout(&text)?;
     Ok(Exit::Fine)
@@ -77,7 +77,7 @@ fn document(seen: Facts, findings: Vec<Finding>) -> DoctorDocument {
 }
 
 /// One screen: a line for each finding, and below it what would fix it.
-fn words(seen: &Facts, findings: &[Finding]) -> String {
+fn text(seen: &Facts, findings: &[Finding]) -> String {
     let model = if seen.cpu_model.is_empty() { "processors of an unknown model" } else { &seen.cpu_model };
     let head = format!("Assay {} on Linux {}, {model}\n\n", env!("CARGO_PKG_VERSION"), seen.kernel);
     let line = |finding: &Finding| {

@@ -39,7 +39,7 @@ impl Chosen {
 }
 
 /// The proxies of these names.
-pub fn named(names: &[&str]) -> Result<Vec<Chosen>, String> {
+pub fn choose(names: &[&str]) -> Result<Vec<Chosen>, String> {
     if names.is_empty() {
         return Err("name at least one proxy".into());
     }
@@ -130,7 +130,7 @@ mod tests {
         let described = assay_lab::described(&[]).into_iter().flatten();
         let names: Vec<String> =
             [BUILTIN, DIRECT].map(str::to_owned).into_iter().chain(described.map(|one| one.name)).collect();
-        let proxies = named(&names.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        let proxies = choose(&names.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
         let text = text("mine.toml", "site", &proxies, Duration::from_secs(90));
         let experiment = Experiment::read("mine.toml", "mine", &text).unwrap();
         assert_eq!(experiment.subjects.len(), names.len());
@@ -140,6 +140,6 @@ mod tests {
 
     #[test]
     fn names_that_are_none_are_refused() {
-        assert!(named(&["no-such-proxy"]).is_err() && named(&[]).is_err());
+        assert!(choose(&["no-such-proxy"]).is_err() && choose(&[]).is_err());
     }
 }

@@ -151,12 +151,12 @@ fn made(args: &InitArgs, mut person: Option<&mut Prompter>) -> Result<(PathBuf, 
                 [] => {
                     let installed = experiment::installed()?.join(" ");
                     choose("Which proxies?", &installed, person.as_deref_mut(), |text| {
-                        experiment::named(
+                        experiment::choose(
                             &text.split([' ', ',']).filter(|name| !name.is_empty()).collect::<Vec<_>>(),
                         )
                     })?
                 }
-                named => experiment::named(&named.iter().map(String::as_str).collect::<Vec<_>>())
+                named => experiment::choose(&named.iter().map(String::as_str).collect::<Vec<_>>())
                     .map_err(|why| Failure::usage(anyhow!(why)))?,
             };
             experiment::text(&file.display().to_string(), &workload, &proxies, length(person)?)

@@ -26,7 +26,7 @@ use tokio::sync::{mpsc, watch};
 pub use self::args::LabArgs;
 use self::args::LabCommand;
 use self::plans::Plans;
-use crate::commands::report::{self, Form};
+use crate::commands::report::{self, ReportForm};
 use crate::exit::{Exit, Failure};
 use crate::experiments::{self, EXPERIMENTS};
 use crate::file_kind::{self, FileKind};
@@ -370,8 +370,8 @@ fn not_held(judged: &[(String, Vec<RequirementResult>)]) -> [Vec<String>; 2] {
 }
 
 /// The form of the comparison, where it goes to the user.
-fn form(args: &LabArgs) -> Result<Form, Failure> {
-    Form::of(args.json.then_some(Form::Json), args.output.as_deref())
+fn form(args: &LabArgs) -> Result<ReportForm, Failure> {
+    ReportForm::from_args(args.json.then_some(ReportForm::Json), args.output.as_deref())
 }
 
 /// Compares the cells that are done: tables on the terminal, a page and a document in the experiment's directory.

@@ -1,4 +1,4 @@
-//! What an experiment would do, and how one stands, in words.
+//! The plan of an experiment, and the state of one, as text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -16,7 +16,6 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::units::show_duration;
 
-/// `assay lab show`.
 pub fn show(args: &ShowArgs) -> Result<Exit, Failure> {
     let mut experiment = super::read(&args.experiment)?;
     experiment.rehearse = args.rehearse.or(experiment.rehearse);
@@ -25,7 +24,7 @@ pub fn show(args: &ShowArgs) -> Result<Exit, Failure> {
     let cells = cells(&experiment);
     let refused = refused(&plans, &cells);
     let drawn = drawn(&plans, &cells);
-    output::stdout(&(words(&experiment, &lengths, &drawn) + &outlook(&cells, &lengths, &refused)))?;
+    output::stdout(&(text(&experiment, &lengths, &drawn) + &outlook(&cells, &lengths, &refused)))?;
     Ok(Exit::Fine)
 }
 
@@ -92,7 +91,7 @@ fn outlook(cells: &[CellInfo], lengths: &BTreeMap<String, Duration>, refused: &B
     text
 }
 
-fn words(
+fn text(
     experiment: &Experiment,
     lengths: &BTreeMap<String, Duration>,
     drawn: &BTreeMap<String, String>,

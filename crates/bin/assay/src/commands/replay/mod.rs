@@ -162,7 +162,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
         ));
     }
     output::check_results(file, [args.xacts.as_deref()])?;
-    let tls = secured::of(args)?;
+    let tls = secured::tls(args)?;
     let source = source(args)?;
     let start = || "cannot start the replay";
     let runtime = Builder::new_current_thread()
@@ -174,7 +174,7 @@ pub fn replay(args: &ReplayArgs) -> Result<Exit, Failure> {
         let listen = || Interrupts::listen().with_context(start).map_err(Failure::failed);
         let (interrupts, second) = (listen()?, listen()?);
         tokio::select! {
-            results = sent(args, source, tls, interrupts) => results,
+            results = send_log(args, source, tls, interrupts) => results,
             () = twice(second) => {
                 output::eprint("quit at once\n");
                 Ok(None)
@@ -235,7 +235,7 @@ fn proxy_ended(results: &ReplayResults) -> Failure {
 }
 
 /// Sends all of it, or what is sent before the first Ctrl-C. None: that was nothing.
-async fn sent(
+async fn send_log(
     args: &ReplayArgs,
     source: RequestSource,
     tls: Option<ReplayTls>,
@@ -265,7 +265,7 @@ async fn watched(
         if let (Some(waits), Some(waited_us)) = (&mut waits, &waited_us) {
             waited_us.set(waits.until_now_us());
         }
-        tell(args, so_far);
+        print_progress(args, so_far);
     };
     drive(options, source, each_second, stop).await.map_err(failure)
 }
@@ -345,7 +345,7 @@ fn source(args: &ReplayArgs) -> Result<RequestSource, Failure> {
 }
 
 /// A line a second, over itself, where somebody looks.
-fn tell(args: &ReplayArgs, so_far: &ReplayResults) {
+fn print_progress(args: &ReplayArgs, so_far: &ReplayResults) {
     if args.quiet || !output::is_watched() || so_far.requests == 0 {
         return;
     }

@@ -31,7 +31,7 @@ fn is_trust_said(args: &ReplayArgs) -> bool {
 }
 
 /// TLS parameters of the replay; none: in the clear.
-pub fn of(args: &ReplayArgs) -> Result<Option<ReplayTls>, Failure> {
+pub fn tls(args: &ReplayArgs) -> Result<Option<ReplayTls>, Failure> {
     let to = args.to.as_deref().unwrap_or_default();
     let to_address = is_https(to);
     if to_address && args.forward {
@@ -69,7 +69,7 @@ mod tests {
     fn told(flags: &str) -> Result<Option<bool>, String> {
         let words = ["assay", "replay", "access.log"].into_iter().chain(flags.split_whitespace());
         let Command::Replay(args) = Cli::parse_from(words).command else { panic!("not a replay") };
-        of(&args).map(|tls| tls.map(|tls| tls.to_address)).map_err(|failure| format!("{:#}", failure.error))
+        tls(&args).map(|tls| tls.map(|tls| tls.to_address)).map_err(|failure| format!("{:#}", failure.error))
     }
 
     #[test]

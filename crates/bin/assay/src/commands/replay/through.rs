@@ -161,7 +161,7 @@ async fn through_running_proxy(
         args.through.think.unwrap_or_default(),
     ));
     let can = "request the objects of the log from its origins";
-    opened::tell(args.through.origins.as_slice(), can, "--origins");
+    opened::print_notice(args.through.origins.as_slice(), can, "--origins");
     let listen = args.through.origins.into_iter();
     let listeners = listen.map(|listen| OriginListener { listen, host: host.clone() }).collect();
     let _origins = OriginServer::start(listeners, Arc::clone(&simulated)).map_err(failure)?;

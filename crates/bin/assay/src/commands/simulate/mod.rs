@@ -72,7 +72,7 @@ pub fn simulate(args: &SimulateArgs) -> Result<Exit, Failure> {
     let experiment = experiment(args, named, &name, &text)?;
     if args.ward_analysis {
         let text = match args.results.json {
-            false => ward::words(&experiment),
+            false => ward::text(&experiment),
             true => output::json(&ward::document(&experiment))?,
         };
         output::result(&text, args.results.output.as_deref())?;

@@ -67,7 +67,6 @@ fn all(experiment: &Experiment) -> Vec<(&str, &str, f64, WardAnalysis)> {
     found
 }
 
-/// As JSON.
 pub fn document(experiment: &Experiment) -> WardDocument<'_> {
     let one = |(mix, cluster, hand_over_s, analysis): (_, _, _, WardAnalysis)| NodeCount {
         mix,
@@ -81,7 +80,7 @@ pub fn document(experiment: &Experiment) -> WardDocument<'_> {
 }
 
 /// For people.
-pub fn words(experiment: &Experiment) -> String {
+pub fn text(experiment: &Experiment) -> String {
     let mut text =
         String::from("What a million requests would cost, in seconds of hand-over, disk and loading.\n");
     for (mix, cluster, hand_over_s, analysis) in all(experiment) {

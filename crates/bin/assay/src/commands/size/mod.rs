@@ -136,21 +136,22 @@ pub struct SizeArgs {
     pub proof: ProveArgs,
 }
 
-/// Simulates caches.
 pub fn size_caches(args: &SizeArgs) -> Result<Exit, Failure> {
     if args.schema {
         output::result(&schema::of_document("size"), args.form.output.as_deref())?;
         return Ok(Exit::Fine);
     }
     output::check_results(args.form.output.as_deref(), [args.form.html.as_deref(), args.csv.as_deref()])?;
-    let named = workload::named(&args.files, &args.workload)?;
+    let named = workload::named_workload(&args.files, &args.workload)?;
     prove::check(named.as_deref(), &args.proof, &args.workload)?;
     let stored_as = args.proof.as_proxy.as_deref();
-    let model = stored_as
-        .map_or_else(|| Ok(CacheModel::plain()), |name| CacheModel::of(name, &args.proof.proxy_dir))?;
+    let model = stored_as.map_or_else(
+        || Ok(CacheModel::plain()),
+        |name| CacheModel::from_description(name, &args.proof.proxy_dir),
+    )?;
     let several = together::several(&args.together, named.as_deref(), &args.workload, &args.proof)?
         .map(|several| several.replacing_by(&args.policy));
-    let proved = ProvedPolicies::of(&args.policy, args.admission, &args.proof)?;
+    let proved = ProvedPolicies::new(&args.policy, args.admission, &args.proof)?;
     let model = several.as_ref().and_then(|several| several.model.as_ref()).unwrap_or(&model);
     let acts_as_proxy =
         stored_as.is_some() || several.as_ref().is_some_and(|several| several.model.is_some());

@@ -1,4 +1,4 @@
-//! What a proxy does and how much room it needs for an object, as far as simulations know: from its description.
+//! Model of a proxy's cache, from its description: its behaviour, and the room that an object takes.
 
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ impl CacheModel {
     }
 
     /// A proxy by its name, or the file of its description.
-    pub fn of(name: &str, directories: &[PathBuf]) -> Result<Self, Failure> {
+    pub fn from_description(name: &str, directories: &[PathBuf]) -> Result<Self, Failure> {
         if is_builtin(name) {
             return Ok(Self {
                 name: BUILTIN.into(),

@@ -64,7 +64,7 @@ pub struct ProvedPolicies {
 impl ProvedPolicies {
     /// Policies and admission as typed; no policies: LRU. Real proxies have their own, which are taken to be LRU and
     /// everything.
-    pub fn of(policies: &[Policy], admission: Admission, args: &ProveArgs) -> Result<Self, Failure> {
+    pub fn new(policies: &[Policy], admission: Admission, args: &ProveArgs) -> Result<Self, Failure> {
         let asked = policies.len();
         let mut policies: Vec<Replacement> = policies.iter().filter_map(|policy| policy.online()).collect();
         if asked == 0 {
@@ -145,7 +145,7 @@ pub fn prove(
     let models = args
         .prove
         .iter()
-        .map(|proxy| CacheModel::of(proxy, &args.proxy_dir))
+        .map(|proxy| CacheModel::from_description(proxy, &args.proxy_dir))
         .collect::<Result<Vec<_>, _>>()?;
     let stem = Path::new(name).file_stem().map_or_else(|| "workload".into(), |stem| stem.to_string_lossy());
     let title = format!("size-{stem}");

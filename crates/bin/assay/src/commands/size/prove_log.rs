@@ -22,9 +22,7 @@ const RESULT: &str = "replay.json";
 
 /// Logs to replay.
 pub struct ReplayedLog<'a> {
-    /// The logs.
     pub files: &'a [PathBuf],
-    /// Format as typed.
     pub format: Option<&'a str>,
 }
 
@@ -38,7 +36,7 @@ pub fn prove(
     let models = args
         .prove
         .iter()
-        .map(|proxy| CacheModel::of(proxy, &args.proxy_dir))
+        .map(|proxy| CacheModel::from_description(proxy, &args.proxy_dir))
         .collect::<Result<Vec<_>, _>>()?;
     let stem = log.files.first().and_then(|file| file.file_stem()).unwrap_or_default().to_string_lossy();
     let dir = args.dir.clone().unwrap_or_else(|| run_name::fresh_experiment(&format!("size-{stem}")));

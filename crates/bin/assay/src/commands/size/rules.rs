@@ -1,4 +1,4 @@
-//! What the command line says of the requests of a log.
+//! Flags on the requests of a log.
 
 use assay_lab::units;
 use assay_logs::size::error::ArgumentError;

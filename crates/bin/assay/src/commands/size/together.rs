@@ -48,7 +48,6 @@ impl TogetherArgs {
 
 /// Caches, and what requests mean to them.
 pub struct CooperationPlan {
-    /// The caches.
     pub hierarchy: Hierarchy,
     /// As what the requests are to be read; none: as without these caches.
     pub model: Option<CacheModel>,
@@ -105,7 +104,7 @@ fn of_topology(
         policy: Replacement::default(),
     };
     let first = topology.caches.first().map_or("builtin", |cache| cache.proxy());
-    let model = CacheModel::of(first, proxy_dirs)?.without_overhead();
+    let model = CacheModel::from_description(first, proxy_dirs)?.without_overhead();
     Ok(CooperationPlan { hierarchy, model: Some(model) })
 }
 
@@ -122,7 +121,7 @@ fn node(topology: &Topology, place: usize, proxy_dirs: &[PathBuf]) -> Result<Nod
     Ok(Node {
         name: cache.name.clone(),
         capacity_bytes: cache.capacity_bytes(),
-        layout: CacheModel::of(cache.proxy(), proxy_dirs)?.layout,
+        layout: CacheModel::from_description(cache.proxy(), proxy_dirs)?.layout,
         siblings: peers(PeerRelation::Sibling),
         parents: peers(PeerRelation::Parent),
         proxy_only: cache.proxy_only,

@@ -91,7 +91,7 @@ fn response_time(text: &str) -> Result<ResponseTime, String> {
 }
 
 /// The workload among the inputs; none: they are logs or traces.
-pub fn named(files: &[PathBuf], args: &WorkloadArgs) -> Result<Option<String>, Failure> {
+pub fn named_workload(files: &[PathBuf], args: &WorkloadArgs) -> Result<Option<String>, Failure> {
     let is_workload = |file: &Path| {
         let is_source = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("pg"));
         is_source || file.to_str().and_then(file_kind::from_name) == Some(FileKind::Workload)
@@ -158,7 +158,6 @@ pub fn read_as(
     Ok(read)
 }
 
-/// The workload itself.
 pub fn compiled(name: &str, args: &WorkloadArgs) -> Result<Arc<Workload>, Failure> {
     Ok(prepare(&wish(name, args, args.planned.seed))?.workload)
 }

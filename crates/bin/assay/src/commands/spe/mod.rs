@@ -350,7 +350,7 @@ async fn watched(plan: SpePlan) -> Result<Option<SpeOutcome>, Failure> {
 fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
     let exe = std::env::current_exe().context("cannot find the program itself").map_err(Failure::failed)?;
     let mode = if args.origin.is_some() { Mode::Reverse } else { Mode::Forward };
-    let origin = args.origin.as_ref().map(|origin| secured::of(origin, args)).transpose()?;
+    let origin = args.origin.as_ref().map(|origin| secured::origin_and_tls(origin, args)).transpose()?;
     let (origin, origin_tls) = origin.map_or((None, None), |(name, tls)| (Some(name), tls));
     let origin = origin.map(|name| resolve(&name).map(|address| (name, address))).transpose()?;
     let typed: Vec<(String, bool)> =

@@ -1,4 +1,4 @@
-//! Which proxies under test get their requests over TLS, and by whom their certificates are verified.
+//! Proxies under test that get their requests over TLS, and the authorities that verify their certificates.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

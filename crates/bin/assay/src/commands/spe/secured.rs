@@ -24,7 +24,7 @@ pub fn to_clients(args: &SpeArgs) -> Result<Option<ServerTls>, Failure> {
 }
 
 /// Name and port of an origin, and how it is spoken to over TLS; none: in the clear.
-pub fn of(origin: &str, args: &SpeArgs) -> Result<(String, Option<ClientTls>), Failure> {
+pub fn origin_and_tls(origin: &str, args: &SpeArgs) -> Result<(String, Option<ClientTls>), Failure> {
     let Some(authority) = origin.strip_prefix(HTTPS) else {
         return match args.origin_ca.is_some() || args.origin_insecure {
             true => Err(Failure::usage(anyhow!(

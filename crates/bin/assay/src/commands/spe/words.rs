@@ -1,4 +1,4 @@
-//! What is printed while an evaluation goes on, and at its end.
+//! Output while an evaluation goes on, and at its end.
 
 use std::fmt::Write;
 

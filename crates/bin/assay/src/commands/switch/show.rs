@@ -1,4 +1,4 @@
-//! What a running switch prints. On a terminal a small view that is drawn anew each second, elsewhere a line a second on
+//! Output of a running switch: on a terminal a small view that is drawn anew each second, elsewhere a line a second on
 //! standard error, or a JSON document on standard output.
 
 use std::collections::{HashMap, HashSet};
@@ -20,7 +20,6 @@ const SERVERS_IN_LINE: usize = 6;
 /// The view shows so many; it must fit a terminal.
 const SERVERS_IN_VIEW: usize = 16;
 
-/// Shows a switch.
 pub struct Show {
     as_json: bool,
     is_quiet: bool,
@@ -82,8 +81,8 @@ impl Show {
         let is_new = |address: &&SocketAddr| !told.contains(*address);
         let listen: Vec<SocketAddr> = switch.addresses().iter().filter(is_new).copied().collect();
         let metrics: Vec<SocketAddr> = switch.metrics().iter().filter(is_new).copied().collect();
-        opened::tell_of_file(&listen, "send requests to its servers", "listen");
-        opened::tell_of_file(&metrics, "read its counters", "metrics");
+        opened::print_notice_of_file(&listen, "send requests to its servers", "listen");
+        opened::print_notice_of_file(&metrics, "read its counters", "metrics");
         self.told = switch.addresses().iter().copied().chain(switch.metrics()).collect();
     }
 

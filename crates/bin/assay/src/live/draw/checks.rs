@@ -1,4 +1,4 @@
-//! What is required and how it stands, what went wrong, and what else was said.
+//! Page of requirements, errors and messages.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -10,7 +10,6 @@ use super::parts::{BAD, QUIET, boxed, requirement_lines};
 use crate::live::state::LiveState;
 use assay_base::settings::show::count;
 
-/// Draws the page.
 pub fn draw(frame: &mut Frame, area: Rect, state: &LiveState, scrolled: usize) {
     let errors = state.errors();
     let lines_of = |all: usize| (all.max(1) as u16 + 2).min(area.height / 3);

@@ -1,4 +1,4 @@
-//! What the proxy, Assay and the machine use. Processors and memory over time, connections, Assay's own timers.
+//! Page of resources: processors and memory over time, connections, Assay's own timers.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -12,7 +12,6 @@ use crate::live::state::LiveState;
 use crate::live::words::quantile;
 use assay_base::settings::show::{bytes, count};
 
-/// Draws the page.
 pub fn draw(frame: &mut Frame, area: Rect, state: &LiveState) {
     let [curves, levels] = Layout::vertical([Constraint::Fill(1), Constraint::Length(7)]).areas(area);
     draw_over_time(frame, curves, state);

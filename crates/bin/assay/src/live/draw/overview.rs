@@ -1,4 +1,4 @@
-//! What matters most while a run goes on, on one page.
+//! Page of the most important figures while a run goes on.
 
 use assay_base::settings::show::{bytes, count};
 use assay_measurement::ratios::HitRatio;
@@ -27,7 +27,6 @@ const WIDE: u16 = 130;
 /// Requirements that are listed here; the others are on their page.
 const LISTED: usize = 5;
 
-/// Draws the page.
 pub fn draw(frame: &mut Frame, area: Rect, state: &LiveState) {
     if area.width < WIDE {
         return draw_column(frame, area, state, area.height >= TALL);

@@ -17,7 +17,6 @@ const WIDE: u16 = 118;
 /// Lines from which on curves below the table say something.
 const CURVES: u16 = 7;
 
-/// Draws the page.
 pub fn draw(frame: &mut Frame, area: Rect, state: &LiveState, scrolled: usize) {
     let wide = area.width >= WIDE;
     let names: &[&'static str] = if wide {

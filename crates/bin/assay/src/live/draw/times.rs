@@ -12,7 +12,6 @@ use super::parts::{Curve, GOOD, MEASURED, SLOW, boxed, draw_curves, head, of_sec
 use crate::live::state::{LiveState, PhaseState, SecondFigures};
 use crate::live::words::{bounds_us, percent, quantile_of, time_us};
 
-/// Draws the page.
 pub fn draw(frame: &mut Frame, area: Rect, state: &LiveState) {
     let [now, phase, curves] =
         Layout::vertical([Constraint::Length(6), Constraint::Length(6), Constraint::Fill(1)]).areas(area);
