@@ -1,4 +1,4 @@
-//! What the caches of a run wrote down of each request, beside what its robots saw of it. `caches.json`.
+//! `caches.json`: requests in the logs of a run's caches, joined with what robots recorded of them.
 //!
 //! Robots know when a request was due and when its response came, and whether the response had been made for it; caches know
 //! where they had it from. Their logs carry the robots' own name of each request, so both are put together request by request.
@@ -31,13 +31,13 @@ pub struct CacheLogs {
     pub traffic: Vec<Traffic>,
 }
 
-/// What was read of one cache's log.
+/// Summary of one cache's log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LogRead {
     /// The cache; empty where there is one proxy only.
     pub cache: String,
-    /// Why there is nothing of it; empty: it was read.
+    /// Reason for which the log was not read; empty: it was read.
     pub unread: String,
     pub lines: u64,
     /// Lines that could not be read.
@@ -49,7 +49,7 @@ pub struct LogRead {
     pub again: u64,
 }
 
-/// What robots say became of a request.
+/// Outcome of a request according to robots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Seen {
@@ -61,7 +61,7 @@ pub enum Seen {
     Revalidated,
     /// A plain GET that an origin responded to.
     Miss,
-    /// It got its response; it was no plain GET.
+    /// A request other than a plain GET got its response.
     Other,
     /// An error, or no response in time.
     Failed,
@@ -71,7 +71,7 @@ pub enum Seen {
     Unknown,
 }
 
-/// What the caches' logs say of where a response came from.
+/// Source of a response according to the caches' logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -111,13 +111,13 @@ impl Source {
         Source::Unlogged,
     ];
 
-    /// Some cache had it: what a robot calls a hit or collapsed.
+    /// Whether some cache had the response: a hit or collapsed to a robot.
     pub fn is_hit(self) -> bool {
         matches!(self, Source::Local | Source::Joined | Source::Sibling | Source::Parent)
     }
 }
 
-/// Requests of robots of which everything in a row is the same.
+/// Requests of robots, counted by the fields up to `source`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Responses {
     /// The cache that they were sent to; empty where there is one proxy only.
@@ -135,9 +135,9 @@ pub struct Responses {
     pub body_bytes: u64,
     /// Bytes of responses that the log has.
     pub logged_bytes: u64,
-    /// How long they took from when they were due, to robots; of those with a response.
+    /// Time from due to the response, at robots; of requests with a response.
     pub response: SparseHistogram,
-    /// How long they took to the cache.
+    /// Time according to the cache.
     pub duration: SparseHistogram,
 }
 
@@ -159,7 +159,7 @@ pub struct Traffic {
     pub false_hits: u64,
     /// Bytes of responses.
     pub bytes: u64,
-    /// How long they took, by the log of the cache that got them.
+    /// Time according to the log of the cache that got them.
     pub duration: SparseHistogram,
 }
 
@@ -177,7 +177,7 @@ impl RunDir {
         self.add_checksum(&path)
     }
 
-    /// Reads it; none: the run has none.
+    /// Reads `caches.json`; none: the run has none.
     pub fn read_caches(&self) -> Result<Option<CacheLogs>, RunDirError> {
         let path = self.caches_path();
         if !path.exists() {

@@ -13,12 +13,12 @@ use sha2::{Digest, Sha256};
 use crate::dir::{RunDir, RunDirError};
 use crate::table::FileError;
 
-/// Digests by file name; empty for runs of versions that did not write any.
+/// Digests by file name; empty where there is no `SHA256SUMS`.
 #[derive(Debug, Default)]
 pub(crate) struct Checksums(BTreeMap<String, String>);
 
 impl Checksums {
-    /// Reads those of a directory. Lines that are no digests are left out.
+    /// Reads `SHA256SUMS` of a directory; lines of another form are left out.
     pub(crate) fn read(dir: &RunDir) -> Result<Self, RunDirError> {
         let path = dir.checksums_path();
         let text = match assay_base::files::bytes(&path, assay_base::files::SETTINGS_MAX) {
@@ -32,17 +32,16 @@ impl Checksums {
         Ok(Self(sums.map(|(sum, name)| (name.to_owned(), sum.to_owned())).collect()))
     }
 
-    /// The run made a file of that name.
+    /// Whether the run wrote a file of that name.
     pub(crate) fn names(&self, file: &str) -> bool {
         self.0.contains_key(file)
     }
 
-    /// There are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// An error when a file is not what the run wrote.
+    /// Verifies a file: an error if it differs from what the run wrote.
     pub(crate) fn check(&self, path: &Path) -> Result<(), RunDirError> {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         match self.0.get(&name) {
@@ -53,7 +52,7 @@ impl Checksums {
         }
     }
 
-    /// Takes in a file that was just written.
+    /// Adds a file that was just written.
     pub(crate) fn add(&mut self, path: &Path) -> Result<(), RunDirError> {
         if let Some(name) = path.file_name() {
             self.0.insert(name.to_string_lossy().into_owned(), digest(path)?);
@@ -61,7 +60,7 @@ impl Checksums {
         Ok(())
     }
 
-    /// Forgets a file that is about to change.
+    /// Removes a file that is about to change.
     pub(crate) fn forget(&mut self, file: &str) {
         self.0.remove(file);
     }

@@ -1,5 +1,5 @@
-//! What is known of a cluster behind a switch: how many responses a second under which policy and load, how long they took,
-//! and how evenly its nodes were used. The same whether it was simulated or measured.
+//! Results of a cluster behind a switch, simulated or measured: responses a second by policy and load, response times, and
+//! how evenly its nodes were used.
 //!
 //! [`Tally`] adds up one repetition, [`PointSum`] the repetitions of a combination, and [`ClusterResult`] is what is
 //! written, compared and reported.
@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 
 use crate::cluster_parts::{Histograms, Part};
 
-/// Share of requests up to which those that failed take nothing from a result.
+/// Share of failed requests up to which a result stands.
 const FEW: f64 = 0.01;
 
 /// Version of the document.
@@ -30,11 +30,11 @@ pub struct NodeState {
     pub disk: f64,
     /// Share of its network that was busy.
     pub network: f64,
-    /// Requests that it has now.
+    /// Requests in flight.
     pub in_flight: u32,
-    /// How long it thinks that a request takes which comes now.
+    /// Response time that the node expects of a new request.
     pub latency_us: Option<u64>,
-    /// What it has used since it started, for those who look at intervals of their own; none: it does not say.
+    /// Busy time since the start, for readers with intervals of their own; none: not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<NodeTime>,
 }
@@ -42,7 +42,7 @@ pub struct NodeState {
 /// Time in which the resources of a node were busy since it started; of several processors or disks, on average.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeTime {
-    /// How long ago it started.
+    /// Time since the start.
     pub at_s: f64,
     /// Processors.
     pub processor_s: f64,
@@ -52,18 +52,18 @@ pub struct NodeTime {
     pub network_s: f64,
 }
 
-/// What is read of the state of a node that is watched: a server that is not Assay's may say no more than this.
+/// State that is read of a node; a server that is not Assay's may report no more than this.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct NodeUsed {
-    /// What it has used since it started.
+    /// Busy time since the start.
     pub used: NodeTime,
-    /// Requests that it has now.
+    /// Requests in flight.
     #[serde(default)]
     pub in_flight: u32,
 }
 
 impl NodeTime {
-    /// How busy it was since an earlier reading, and how many requests it has now; none: it was started again between them.
+    /// Use since an earlier reading, with the requests in flight now; none: the node was started again between them.
     pub fn since(&self, earlier: &Self, in_flight: u32) -> Option<NodeUse> {
         let passed_s = self.at_s - earlier.at_s;
         let share = |now: f64, before: f64| ((now - before) / passed_s).clamp(0.0, 1.0);
@@ -86,21 +86,20 @@ pub enum Origin {
     Measured,
 }
 
-/// Everything that was found out about the combinations of an experiment.
+/// Results of all combinations of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClusterResult {
     /// [`SCHEMA`].
     pub schema: String,
     /// Simulated or measured.
     pub origin: Origin,
-    /// What its file is called.
+    /// Name of the experiment's file.
     pub name: String,
-    /// What it is about.
     pub title: String,
-    /// The file that its file extends: a path, or that it is a bundled one.
+    /// File that the experiment's file extends: a path, or that it is a bundled one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extends: Option<String>,
-    /// Which part of a measurement it is; none: the whole.
+    /// Part of a measurement; none: the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
     /// Seed of all that is random.
@@ -109,7 +108,7 @@ pub struct ClusterResult {
     pub repetitions: u32,
     /// Time before anything was counted.
     pub warm_up_s: f64,
-    /// Time in which all was.
+    /// Time in which everything was counted.
     pub measure_s: f64,
     /// One for each combination.
     pub points: Vec<ClusterPoint>,
@@ -207,7 +206,6 @@ pub struct Times {
 }
 
 impl Times {
-    /// Of a histogram.
     pub fn of(histogram: &Histogram) -> Self {
         let at = |quantile| histogram.quantile_us(quantile);
         Self {
@@ -235,7 +233,7 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Between these nodes.
+    /// Imbalance between these nodes.
     pub fn of(nodes: &[NodeUse]) -> Self {
         let of = |value: fn(&NodeUse) -> f64| spread(nodes.iter().map(value));
         Self {
@@ -266,7 +264,7 @@ fn spread(values: impl Iterator<Item = f64> + Clone) -> f64 {
     if mean > 0.0 { variance.sqrt() / mean } else { 0.0 }
 }
 
-/// What one repetition brought.
+/// Counts and times of one repetition.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     responded: u64,
@@ -279,7 +277,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A request for the service at this place got its response.
+    /// Counts a response of the service at this index.
     pub fn responded(&mut self, service: usize, response_us: u64, bytes: u64) {
         self.responded += 1;
         self.bytes += bytes;
@@ -287,12 +285,12 @@ impl Tally {
         self.by_service.entry(service).or_default().record(response_us);
     }
 
-    /// A request failed for good.
+    /// Counts a request that failed for good.
     pub fn failed(&mut self) {
         self.failed += 1;
     }
 
-    /// How all nodes are, once a second.
+    /// Adds the use of all nodes, once a second.
     pub fn sampled(&mut self, nodes: Vec<NodeUse>) {
         self.seconds.push(nodes);
     }
@@ -307,7 +305,7 @@ impl Tally {
         self.failed
     }
 
-    /// More requests failed than can be an accident.
+    /// Whether more requests failed than can be an accident.
     pub fn has_fault(&self) -> bool {
         self.failed as f64 > (self.responded + self.failed) as f64 * FEW
     }
@@ -323,7 +321,7 @@ impl Tally {
     }
 }
 
-/// The same with each value that is declared of a node made from those of two.
+/// Combines each declared value of two nodes.
 fn joined(one: &NodeUse, other: &NodeUse, join: impl Fn(f64, f64) -> f64) -> NodeUse {
     let mut both = NodeUse::default();
     for field in NodeUse::FIELDS {
@@ -337,7 +335,7 @@ fn joined(one: &NodeUse, other: &NodeUse, join: impl Fn(f64, f64) -> f64) -> Nod
 /// Decimal places of series: a hundredth of a per cent.
 const PLACES: f64 = 1e4;
 
-/// The series of each node from looks at all of them, one a second.
+/// Series of each node from samples of all nodes, one a second.
 fn series(seconds: &[Vec<NodeUse>]) -> Vec<NodeSeries> {
     let nodes = seconds.iter().map(Vec::len).max().unwrap_or(0);
     let value = |second: &Vec<NodeUse>, node: usize, field: usize| {
@@ -357,7 +355,7 @@ fn series(seconds: &[Vec<NodeUse>]) -> Vec<NodeSeries> {
     (0..nodes).map(of).collect()
 }
 
-/// What a combination is.
+/// Labels of a combination.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Labels {
     /// Label of the requested documents.
@@ -391,12 +389,12 @@ pub struct PointSum {
 }
 
 impl PointSum {
-    /// No repetition has been added.
+    /// Whether no repetition has been added.
     pub fn is_empty(&self) -> bool {
         self.per_s.is_empty()
     }
 
-    /// One more repetition, in which so much time was counted.
+    /// Adds a repetition in which `measure_s` seconds were counted.
     pub fn add(&mut self, tally: &Tally, measure_s: f64) {
         if self.is_empty() {
             self.series = series(&tally.seconds);
@@ -422,7 +420,7 @@ impl PointSum {
         }
     }
 
-    /// As it is written; `services` are the names of all.
+    /// Result as it is written; `services` are the names of all services.
     pub fn point(&self, labels: Labels, services: &[String]) -> ClusterPoint {
         let service = |(place, times): (&usize, &Histogram)| {
             let name = services.get(*place)?.clone();
@@ -451,7 +449,7 @@ impl PointSum {
         }
     }
 
-    /// Its response times, for a part; `services` are the names of all.
+    /// Response times, for a part; `services` are the names of all services.
     pub fn histograms(&self, services: &[String]) -> Histograms {
         let service =
             |(place, times): (&usize, &Histogram)| Some((services.get(*place)?.clone(), times.to_sparse()));

@@ -35,21 +35,21 @@ pub struct Histograms {
 /// Parts that do not make a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PartsError {
-    /// It is a whole already.
+    /// The result is a whole already.
     #[error("{0} is not a part: `assay webstone --part` writes those")]
     Whole(String),
-    /// They are of different measurements.
+    /// The results are of different measurements.
     #[error("{0} does not belong to {1}: {2} differs")]
     Foreign(String, String, &'static str),
-    /// Two have the same clients.
+    /// Two parts have the same clients.
     #[error("{0} is part {1}, and so is another")]
     Twice(String, u32),
-    /// Some are not there.
+    /// Parts are missing.
     #[error("parts {} of {of} are missing: without them, the figures would be of fewer clients than they say", numbers(.missing))]
     Missing {
-        /// Which.
+        /// Numbers of the missing parts.
         missing: Vec<u32>,
-        /// Of how many.
+        /// Number of all parts.
         of: u32,
     },
 }
@@ -58,7 +58,7 @@ fn numbers(all: &[u32]) -> String {
     all.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The whole of some parts, each with the name of its file.
+/// Joins parts, each with the name of its file.
 pub fn whole(parts: &[(String, ClusterResult)]) -> Result<ClusterResult, PartsError> {
     let Some(((first_name, first), _)) = parts.split_first() else {
         return Err(PartsError::Missing { missing: vec![1], of: 1 });
@@ -83,7 +83,7 @@ pub fn whole(parts: &[(String, ClusterResult)]) -> Result<ClusterResult, PartsEr
     Ok(ClusterResult { part: None, points, ..first.clone() })
 }
 
-/// What two parts of one measurement cannot differ in.
+/// First property in which two results differ, though parts of one measurement cannot.
 fn difference(one: &ClusterResult, other: &ClusterResult) -> Option<&'static str> {
     let same_points = one.points.len() == other.points.len()
         && one.points.iter().zip(&other.points).all(|(one, other)| {

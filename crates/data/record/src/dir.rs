@@ -1,4 +1,4 @@
-//! Where the parts of a run lie on disk, and what can go wrong there.
+//! The run directory: paths of its files, and errors of reading and writing them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,38 +18,38 @@ pub struct RunDir {
     path: PathBuf,
 }
 
-/// What can go wrong with a run directory.
+/// Errors of a run directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunDirError {
-    /// It is there and has something in it.
+    /// The directory exists and is not empty.
     #[error("{} is not empty; name another directory, or empty it", assay_base::quote::line::path(path))]
     NotEmpty { path: PathBuf },
-    /// It cannot be made.
+    /// The directory cannot be created.
     #[error("cannot make the run directory {}: {cause}; {}", assay_base::quote::line::path(path), advice(cause.kind()))]
     Create {
         path: PathBuf,
-        /// What the system said. It is part of the message, and so no `source` of this error.
+        /// Error of the system call; part of the message, and therefore no `source` of this error.
         cause: io::Error,
     },
-    /// There is no run in it.
+    /// The path holds no run.
     #[error(
         "{} is not a run directory ({why}); name a directory that `assay run` made",
         assay_base::quote::line::path(path)
     )]
     NotARun {
         path: PathBuf,
-        /// What it is instead.
+        /// Description of what the path holds instead.
         why: String,
     },
-    /// A file cannot be read or written, or does not hold what its name says. The message has what it says, so it is no
-    /// `source` of this error.
+    /// A file cannot be read or written, or has other contents than its name says. The message contains that error, which is
+    /// therefore no `source`.
     #[error("{}; {}", .0, what_to_do(.0))]
     File(FileError),
 }
 
 impl RunDirError {
-    /// Whether nothing is lost by it: a table stays unfinished, and can be read as it is.
+    /// Whether the error loses no data: a table stays unfinished, and can be read as it is.
     pub fn is_kept(&self) -> bool {
         matches!(self, Self::File(error) if error.is_kept())
     }
@@ -61,7 +61,7 @@ impl From<FileError> for RunDirError {
     }
 }
 
-/// What to do about a file.
+/// Advice on a file error.
 fn what_to_do(error: &FileError) -> &'static str {
     match error {
         FileError::Read { cause, .. } | FileError::Write { cause, .. } => advice(cause.kind()),
@@ -72,7 +72,7 @@ fn what_to_do(error: &FileError) -> &'static str {
     }
 }
 
-/// What to do about an error of the file system.
+/// Advice on an error of the file system.
 fn advice(cause: io::ErrorKind) -> &'static str {
     match cause {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -92,7 +92,7 @@ fn advice(cause: io::ErrorKind) -> &'static str {
     }
 }
 
-/// What is at a path where no run is. Whoever names the directory above the runs is told of one of them.
+/// Description of a path that holds no run; of a directory of runs, it names one of them.
 fn what_it_is(path: &Path) -> String {
     if path.is_file() {
         return "it is a file".into();
@@ -114,7 +114,7 @@ fn what_it_is(path: &Path) -> String {
 }
 
 impl RunDir {
-    /// Makes the directory (and those above it) with its `proxy/`. An empty one that is there is taken.
+    /// Creates the directory (and its parents) with its `proxy/`. An existing empty directory is used.
     pub fn create(path: &Path) -> Result<Self, RunDirError> {
         let cannot = |cause| RunDirError::Create { path: path.to_owned(), cause };
         std::fs::create_dir_all(path).map_err(cannot)?;
@@ -126,7 +126,7 @@ impl RunDir {
         Ok(dir)
     }
 
-    /// Opens a directory that a run has left (or is writing).
+    /// Opens the directory of a run that has ended or is in progress.
     pub fn open(path: &Path) -> Result<Self, RunDirError> {
         let dir = Self { path: path.to_owned() };
         if dir.is_run() {
@@ -136,7 +136,7 @@ impl RunDir {
     }
 
     fn is_run(&self) -> bool {
-        // One that lost its head still has its measurements.
+        // A directory that lost its run.json may still have measurements.
         let parts = [self.info_path(), self.journal_path(), self.path.join("robots.parquet")];
         parts.iter().any(|part| part.is_file())
     }
@@ -196,7 +196,7 @@ impl RunDir {
         if !self.checksums_path().exists() {
             return Ok(file::write_json(&path, info)?);
         }
-        // Whoever comes in between finds no digest of it, rather than a wrong one.
+        // A concurrent reader finds no digest of the file, rather than a stale one.
         let mut sums = Checksums::read(self)?;
         sums.forget("run.json");
         sums.write(self)?;
@@ -210,7 +210,8 @@ impl RunDir {
         Ok(file::read_json(&self.info_path())?)
     }
 
-    /// Enters a file that was written after the tables into the checksums; where there are none, they will be made.
+    /// Adds a file that was written after the tables to the checksums. Before there are any, nothing is done: they will be made
+    /// of all files.
     pub(crate) fn add_checksum(&self, path: &Path) -> Result<(), RunDirError> {
         if !self.checksums_path().exists() {
             return Ok(());
@@ -220,7 +221,7 @@ impl RunDir {
         sums.write(self)
     }
 
-    /// An error when a file is not what the run wrote.
+    /// Verifies a file against its checksum.
     pub(crate) fn check_file(&self, path: &Path) -> Result<(), RunDirError> {
         Checksums::read(self)?.check(path)
     }

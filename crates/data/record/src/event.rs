@@ -1,5 +1,5 @@
-//! What a run tells while it goes on, to the terminal and to whoever watches from outside: the measurements and phases that roles
-//! report, as they report them, and what the lab does.
+//! Events of a run in progress, for the terminal and for watchers from outside: measurements and phases as roles report them,
+//! and the work of the lab.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use assay_protocol::message::PhaseEvent;
 
 use crate::run::{PhaseInfo, TargetInfo};
 
-/// What is being done before the first request and after the last.
+/// Stage of the work before the first request and after the last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
     /// Plan checked, run directory made.
@@ -21,7 +21,7 @@ pub enum Stage {
     StartingOrigins,
     /// The target is being started.
     StartingTarget {
-        /// Its name and version.
+        /// Name and version.
         name: String,
     },
     /// A response of the target is complete.
@@ -34,24 +34,23 @@ pub enum Stage {
     Collecting,
 }
 
-/// One thing that happened in a run, in the order in which the lab learned of it.
+/// Event of a run, in the order in which the lab learned of it.
 #[derive(Debug, Clone)]
 pub enum RunEvent {
     /// Set-up and clearing away.
     Stage(Stage),
-    /// Everybody is ready; the schedule begins in an instant.
+    /// All roles are ready; the schedule is about to begin.
     Started {
         phases: Vec<PhaseInfo>,
-        /// What is under test.
+        /// Target under test.
         target: TargetInfo,
         /// Start of the schedule, Unix time in milliseconds.
         started_unix_ms: u64,
     },
-    /// Something that was measured.
     Measured(Measured),
-    /// How far the schedule is.
+    /// Progress of the schedule.
     Phase(PhaseEvent),
-    /// Something outside the target went wrong; the run is invalid.
+    /// A fault outside the target; the run is invalid.
     Doubt(Box<Doubt>),
     /// Everything is stopped and written. Last event.
     Finished,

@@ -1,4 +1,4 @@
-//! What the tables of a run directory hold: for people, and for those who carry them elsewhere.
+//! Layout of the tables of a run directory, for the reference page and for exports.
 
 use std::fmt::Write;
 
@@ -7,24 +7,21 @@ use crate::columns::{SERIES, TableSpec, XACTS};
 use crate::dir::{RunDir, RunDirError};
 use crate::table::{Cell, Kind, Table};
 
-/// A table of a run directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableLayout {
-    /// Its name: that of its file without `.parquet`.
+    /// Name of the file without `.parquet`.
     pub name: &'static str,
     pub file: &'static str,
-    /// What a row is.
+    /// Meaning of a row.
     pub about: &'static str,
-    /// Its columns, in order.
     pub columns: Vec<ColumnLayout>,
 }
 
-/// A column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnLayout {
-    /// Its name; one that measures ends in its unit.
+    /// Name; that of a measurement ends in its unit.
     pub name: &'static str,
-    /// What it holds: `uint64`, `text or null`.
+    /// Type of the values: `uint64`, `text or null`.
     pub kind: &'static str,
     pub about: &'static str,
 }
@@ -49,7 +46,7 @@ pub fn tables() -> Vec<TableLayout> {
         .collect()
 }
 
-/// A table as it lies on disk, with all columns that it has.
+/// A table on disk, with all columns of its file.
 #[derive(Debug)]
 pub struct StoredTable {
     path: std::path::PathBuf,
@@ -57,7 +54,7 @@ pub struct StoredTable {
 }
 
 impl StoredTable {
-    /// Opens a file of a run directory; an error when it is not what the run wrote.
+    /// Opens a table of a run directory, and verifies its checksum.
     pub fn open(dir: &RunDir, file: &str) -> Result<Self, RunDirError> {
         let path = dir.path().join(file);
         Checksums::read(dir)?.check(&path)?;
@@ -69,7 +66,7 @@ impl StoredTable {
         &self.columns
     }
 
-    /// Calls `each` with every row, in order. A stretch of 65,536 rows is in memory at a time.
+    /// Calls `each` with every row, in order; one row group (65,536 rows) is in memory at a time.
     pub fn for_each_row<E: From<RunDirError>>(
         &self,
         mut each: impl FnMut(&[Cell<'_>]) -> Result<(), E>,

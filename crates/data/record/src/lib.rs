@@ -1,6 +1,6 @@
-//! What a run leaves behind: series, tables, documents, and the run directory that holds them.
+//! Results of a run on disk: series, tables, documents, and the run directory that holds them.
 //!
-//! Raw is recorded, summaries are made late: counts and histograms are stored as `assay-measurement` has them; percentiles are
+//! Raw measurements are recorded, and summaries computed late: counts and histograms are stored as `assay-measurement` has them; percentiles are
 //! computed from merged histograms only.
 //!
 //! Tables are Parquet files ([`table`]).

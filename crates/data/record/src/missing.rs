@@ -1,7 +1,7 @@
-//! What a reader of a run directory did not find, or not understand.
+//! Parts of a run directory that a reader did not find or understand.
 //!
-//! A directory that was damaged, cut short or written by a newer version still says a lot. Whoever reads it with
-//! [`RunDir::read_what_is_there`](crate::dir::RunDir::read_what_is_there) gets that, and a list of what is missing.
+//! A directory that was damaged, cut short or written by a newer version can still be read in part:
+//! [`RunDir::read_what_is_there`](crate::dir::RunDir::read_what_is_there) returns that part, and a list of what is missing.
 
 use std::io;
 use std::path::Path;
@@ -36,7 +36,6 @@ pub enum Gap {
 }
 
 impl Missing {
-    /// In one sentence.
     pub fn sentence(&self) -> String {
         match self.gap {
             Gap::Absent => format!("{} is missing.", self.file),
@@ -51,7 +50,7 @@ impl Missing {
     }
 }
 
-/// Collects what is missing; or, when it is strict, stops at the first.
+/// Collector of missing parts; a strict one returns the first as an error.
 #[derive(Debug, Default)]
 pub(crate) struct Gaps {
     strict: bool,
@@ -59,17 +58,17 @@ pub(crate) struct Gaps {
 }
 
 impl Gaps {
-    /// Stops at the first.
+    /// A collector that makes the first missing part an error.
     pub(crate) fn strict() -> Self {
         Self { strict: true, found: Vec::new() }
     }
 
-    /// Goes on.
+    /// A collector that accepts all missing parts.
     pub(crate) fn tolerant() -> Self {
         Self::default()
     }
 
-    /// A part cannot be read. Of the same file only the first such part is kept, with the number of others.
+    /// Adds a part that cannot be read. Of the same file only the first such part is kept, with the number of others.
     pub(crate) fn error(&mut self, error: impl Into<RunDirError>) -> Result<(), RunDirError> {
         let error = error.into();
         if self.strict {
@@ -90,7 +89,7 @@ impl Gaps {
         Ok(())
     }
 
-    /// Something else is worth saying.
+    /// Adds a gap that is no error of reading.
     pub(crate) fn note(&mut self, path: &Path, gap: Gap, what: impl Into<String>) {
         let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         match self.found.iter_mut().find(|(known, _)| known.file == file && known.gap == gap) {
@@ -99,7 +98,6 @@ impl Gaps {
         }
     }
 
-    /// Everything that was found.
     pub(crate) fn into_found(self) -> Vec<Missing> {
         let told = |(mut missing, more): (Missing, u64)| {
             if more > 0 {

@@ -1,4 +1,4 @@
-//! Which part of a run a directory holds, and what such a part cannot know.
+//! Part of a run that a directory holds, and limits of what it can know.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,12 +38,12 @@ pub struct JoinedInfo {
 }
 
 impl PartInfo {
-    /// All robots and all origins are in it.
+    /// Whether all robots and all origins are in this part.
     pub fn is_whole(&self) -> bool {
         self.has_all_robots() && covers(&self.origins, self.all_origins)
     }
 
-    /// All robots are in it.
+    /// Whether all robots are in this part.
     pub fn has_all_robots(&self) -> bool {
         covers(&self.robots, self.all_robots)
     }
@@ -53,7 +53,7 @@ impl PartInfo {
         self.robots.iter().map(|(first, last)| last.saturating_sub(*first).saturating_add(1)).sum()
     }
 
-    /// What it cannot know, a sentence each; nothing where it is the whole run.
+    /// Sentences on what a part cannot know; none for a whole run.
     pub fn notes(&self) -> Vec<String> {
         if self.is_whole() {
             return Vec::new();
@@ -85,7 +85,7 @@ impl PartInfo {
     }
 }
 
-/// `0 to 19 and 40 to 59`.
+/// Ranges as text: `0 to 19 and 40 to 59`.
 pub(crate) fn stretches(ranges: &[(u32, u32)]) -> String {
     let words = |(first, last): &(u32, u32)| match first == last {
         true => first.to_string(),
@@ -98,7 +98,7 @@ fn covers(ranges: &[(u32, u32)], all: u32) -> bool {
     joined(ranges) == [(0, all.wrapping_sub(1))] || (all == 0 && ranges.is_empty())
 }
 
-/// Stretches in order, those that follow each other as one.
+/// Sorted ranges, of which those that touch are merged.
 pub(crate) fn joined(ranges: &[(u32, u32)]) -> Vec<(u32, u32)> {
     let mut ranges = ranges.to_vec();
     ranges.sort_unstable();
@@ -112,7 +112,7 @@ pub(crate) fn joined(ranges: &[(u32, u32)]) -> Vec<(u32, u32)> {
     all
 }
 
-/// What two parts both have.
+/// First overlap of two lists of ranges.
 pub(crate) fn common(one: &[(u32, u32)], other: &[(u32, u32)]) -> Option<(u32, u32)> {
     let both = |a: &(u32, u32), b: &(u32, u32)| (a.0.max(b.0), a.1.min(b.1));
     let mut pairs = one.iter().flat_map(|a| other.iter().map(move |b| both(a, b)));

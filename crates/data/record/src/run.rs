@@ -84,7 +84,7 @@ pub struct RunInfo {
 }
 
 impl RunInfo {
-    /// What tells its stream from others: version and digest.
+    /// Identity of the stream: its version and digest.
     pub fn stream(&self) -> (u32, &str) {
         (self.stream_version, &self.stream_digest)
     }
@@ -487,12 +487,12 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Something serious happened: some numbers have intervals, or are not known.
+    /// Whether something serious happened: some numbers have intervals, or are not known.
     pub fn is_disturbed(&self) -> bool {
         self.doubts.iter().any(|doubt| doubt.serious)
     }
 
-    /// Which numbers are not known in some phase.
+    /// Extent of the numbers that are not known in some phase.
     pub fn leaves_unknown(&self) -> Extent {
         self.doubts.iter().map(Doubt::leaves_unknown).max().unwrap_or_default()
     }

@@ -1,22 +1,22 @@
-//! A page that is no run's report. Numbers and words in sections, with plots and tables. Whoever has them fills in a
-//! [`Sheet`]; how it looks is decided by the crate that makes pages, once for all.
+//! A page other than a run's report: numbers and sentences in sections, with plots and tables. Callers fill in a
+//! [`Sheet`]; the crate that writes pages decides in one place how it looks.
 
 use serde::Serialize;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Sheet {
     pub title: String,
-    /// What stands above the heading: when it was, how long.
+    /// Line above the heading: date and length.
     pub eyebrow: String,
-    /// What stands below it, a sentence each.
+    /// Sentences below the heading.
     pub lead: Vec<String>,
-    /// The figures that count.
+    /// Main figures.
     pub tiles: Vec<Tile>,
-    /// The rest, under headings.
+    /// Everything else, under headings.
     pub sections: Vec<Section>,
-    /// The time axis of all its plots over time.
+    /// Time axis of all plots over time.
     pub time: Option<TimeAxis>,
-    /// What it was made of and by whom, for its last line.
+    /// Last line: source and author of the page.
     pub footer: String,
 }
 
@@ -25,19 +25,18 @@ pub struct Sheet {
 pub struct Tile {
     pub title: String,
     pub value: String,
-    /// What belongs to it.
+    /// Explanation of the value.
     pub detail: String,
 }
 
-/// A heading and what stands under it.
+/// A heading with its plots, tables and sentences.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Section {
-    /// Its name in links: lower-case letters and dashes.
+    /// Name in links: lower-case letters and dashes.
     pub id: &'static str,
     pub title: String,
     pub plots: Vec<Plot>,
     pub tables: Vec<Table>,
-    /// What is said, a sentence each.
     pub words: Vec<String>,
 }
 
@@ -51,20 +50,19 @@ impl Section {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Table {
     pub title: String,
-    /// A sentence on it; may be empty.
+    /// Sentence on the table; may be empty.
     pub about: String,
-    /// What its rows are.
+    /// Heading of the names of rows.
     pub first: String,
-    /// What its columns are.
+    /// Headings of the columns.
     pub heads: Vec<String>,
     pub rows: Vec<Row>,
 }
 
-/// A row of a table.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
     pub name: String,
-    /// Its share of the whole in percent, which is drawn; none: it has none.
+    /// Share of the whole in percent, which is drawn; none: no share.
     pub share: Option<f64>,
     pub cells: Vec<String>,
 }
@@ -76,11 +74,11 @@ pub struct TimeAxis {
     pub step_s: f64,
     /// Middle of every step, in seconds since the beginning.
     pub middle_s: Vec<f64>,
-    /// Named stretches of it: name, beginning and end in seconds.
+    /// Named stretches: name, beginning and end in seconds.
     pub spans: Vec<(String, f64, f64)>,
 }
 
-/// How lines are drawn.
+/// Way in which the lines of a plot are drawn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlotKind {
@@ -95,21 +93,19 @@ pub enum PlotKind {
     Cumulative,
 }
 
-/// Something that is drawn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Plot {
-    /// Its name in the page: lower-case letters and dashes.
+    /// Name in the page: lower-case letters and dashes.
     pub id: &'static str,
     pub title: String,
-    /// One sentence: what is seen here.
+    /// One sentence on what the plot shows.
     pub about: String,
     /// Unit of its values.
     pub unit: String,
-    /// How lines are drawn.
     pub kind: PlotKind,
     /// The values' axis is logarithmic.
     pub log: bool,
-    /// What x is, where it is not time.
+    /// Label of the x axis, where it is not time.
     pub x_label: String,
     pub lines: Vec<PlotLine>,
 }
@@ -118,11 +114,11 @@ pub struct Plot {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct PlotLine {
     pub name: String,
-    /// What colour it has, by meaning (`hit`, `miss`, `error`, `p50`, `all`, `offered`, `s0` to `s7` for things of one kind).
+    /// Colour, by meaning (`hit`, `miss`, `error`, `p50`, `all`, `offered`, `s0` to `s7` for things of one kind).
     pub role: &'static str,
-    /// Where its values are; empty: on the time axis.
+    /// x of each value; empty: the time axis.
     pub x: Vec<f64>,
-    /// Its values; none: not known there.
+    /// Values; none: not known at that x.
     pub values: Vec<Option<f64>>,
     /// The lower end of a band around each of them; empty: there is no band.
     pub low: Vec<Option<f64>>,

@@ -1,4 +1,4 @@
-//! What a run directory still says, whatever became of it.
+//! Reading of a run directory as far as it can be read.
 //!
 //! # Damaged directories
 //!
@@ -18,17 +18,17 @@ use crate::run::{PhaseInfo, RUN_SCHEMA, RunInfo};
 use crate::table::FileError;
 use assay_measurement::measured::Series;
 
-/// What a run directory says, and what it does not say any more.
+/// Contents of a run directory as far as they can be read, and a list of what cannot.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WhatIsThere {
-    /// The head; what is missing of it stands at its default.
+    /// `run.json`; a missing field has its default.
     pub info: RunInfo,
     pub series: Series,
-    /// What the logs of the run's caches say; none: they were not read.
+    /// Logs of the run's caches; none: they were not read.
     pub caches: Option<CacheLogs>,
-    /// The run's end was not written: it still goes on, or was killed.
+    /// The run's end was not written: it is in progress, or was killed.
     pub unfinished: bool,
-    /// What could not be read, or not be understood.
+    /// Files and fields that could not be read or understood.
     pub missing: Vec<Missing>,
 }
 
@@ -55,7 +55,7 @@ impl RunDir {
                 there.unfinished |= !info.finished;
                 there.info = info;
             }
-            // Nobody knows any more what its phases were called; what belongs together is still known.
+            // The names of phases are lost; measurements still have their numbers.
             None => {
                 let phases = there.series.robots.iter().map(|interval| interval.phase).max();
                 let named = |index| PhaseInfo { name: format!("phase {index}"), ..PhaseInfo::default() };
@@ -69,7 +69,7 @@ impl RunDir {
         Ok(there)
     }
 
-    /// `run.json`, without what cannot be understood; none: nothing of it can.
+    /// `run.json`, without fields that cannot be understood; none: no field can.
     fn head(&self, gaps: &mut Gaps) -> Result<Option<RunInfo>, RunDirError> {
         let path = self.info_path();
         let damaged = |detail: String| FileError::damaged(&path, detail);
@@ -102,10 +102,10 @@ impl RunDir {
     }
 }
 
-/// No run has more phases.
+/// Upper bound on the number of phases.
 const MOST_PHASES: u16 = 1000;
 
-/// Takes away what does not fit, as little as possible, and says where it was.
+/// Removes what does not fit, as little as possible, and adds its path to `lost`.
 fn prune(value: Value, fits: &dyn Fn(&Value) -> bool, path: &str, lost: &mut Vec<String>) -> Option<Value> {
     if fits(&value) {
         return Some(value);
@@ -131,7 +131,7 @@ fn prune(value: Value, fits: &dyn Fn(&Value) -> bool, path: &str, lost: &mut Vec
             for (index, item) in items.into_iter().enumerate() {
                 match prune(item, &one, &format!("{path}[{index}]"), lost) {
                     Some(item) => kept.push(item),
-                    // What comes after it keeps its number.
+                    // Later items keep their index.
                     None if one(&empty) => kept.push(empty.clone()),
                     None => {}
                 }

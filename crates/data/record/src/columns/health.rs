@@ -1,10 +1,9 @@
-//! Tables of how Assay itself and the machine did.
+//! Tables on the health of Assay and its machine: threads, links, processors.
 
 use assay_measurement::health::{Baseline, LinkInterval, ProcessorInterval, Stall, ThreadInterval};
 
 use super::{TableSpec, numbered, rows};
 
-/// One row per second and worker thread.
 pub(crate) const THREADS: TableSpec = TableSpec {
     file: "threads.parquet",
     about: "How each worker thread of robots and origins did, a row per thread and interval. How late its timer was \
@@ -12,7 +11,6 @@ pub(crate) const THREADS: TableSpec = TableSpec {
     columns: numbered::<ThreadInterval>,
 };
 
-/// Where worker threads stood still.
 pub(crate) const STALLS: TableSpec = TableSpec {
     file: "stalls.parquet",
     about: "Where a worker thread stood still: its timer was served 10 ms late or more. What `cpu_us` and \
@@ -20,7 +18,6 @@ pub(crate) const STALLS: TableSpec = TableSpec {
     columns: rows::columns::<Stall>,
 };
 
-/// How quiet the machine was before the run.
 pub(crate) const BASELINES: TableSpec = TableSpec {
     file: "baselines.parquet",
     about: "A bare timer, measured in each worker thread before the run. How late it was is in times.parquet and \
@@ -35,7 +32,6 @@ pub(crate) const LINKS: TableSpec = TableSpec {
     columns: numbered::<LinkInterval>,
 };
 
-/// What each processor did.
 pub(crate) const PROCESSORS: TableSpec = TableSpec {
     file: "processors.parquet",
     about: "What each processor of this machine did, for whomever, a row per processor and interval. The kernel \

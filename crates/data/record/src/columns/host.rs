@@ -1,4 +1,4 @@
-//! Tables of what the roles' processes and the machine under them did.
+//! Tables on the processes of roles and the machine under them.
 
 use crate::table::{Cell, Column, FileError, Kind, Table};
 use assay_measurement::health::NetworkInterval;
@@ -7,7 +7,6 @@ use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval,
 
 use super::{TableSpec, numbered, rows};
 
-/// What each role's processes used.
 pub(crate) const HOST: TableSpec = TableSpec {
     file: "host.parquet",
     about: "What each role's processes used (all of them, with those that came and went), a row per role and interval. \
@@ -15,7 +14,6 @@ pub(crate) const HOST: TableSpec = TableSpec {
     columns: numbered::<HostInterval>,
 };
 
-/// What the network stack counted.
 pub(crate) const NETWORK: TableSpec = TableSpec {
     file: "network.parquet",
     about: "What the network stack counted, a row per interval and network namespace: for everybody in it. Levels are taken at \
@@ -24,21 +22,18 @@ pub(crate) const NETWORK: TableSpec = TableSpec {
     columns: rows::columns::<NetworkInterval>,
 };
 
-/// What the machine as a whole did.
 pub(crate) const MACHINE: TableSpec = TableSpec {
     file: "machine.parquet",
     about: "What the machine as a whole did, for whomever, a row per interval. Levels are taken at the end.",
     columns: rows::columns::<MachineInterval>,
 };
 
-/// What each disk did.
 pub(crate) const DISKS: TableSpec = TableSpec {
     file: "disks.parquet",
     about: "What each disk did, for whomever, a row per whole device and interval; devices without a request are left out.",
     columns: rows::columns::<DiskInterval>,
 };
 
-/// What went through each network interface.
 pub(crate) const INTERFACES: TableSpec = TableSpec {
     file: "interfaces.parquet",
     about: "What went through each network interface, a row per interface and interval; interfaces without a packet are left \
@@ -46,7 +41,6 @@ pub(crate) const INTERFACES: TableSpec = TableSpec {
     columns: rows::columns::<InterfaceInterval>,
 };
 
-/// Requests handed to the disk that the proxy's files are on.
 pub(crate) const BLOCKS: TableSpec = TableSpec {
     file: "blocks.parquet",
     about: "Requests handed to the disk that the proxy's files are on, by whomever, only with `--trace-disk`: a row per kind and \
@@ -54,7 +48,6 @@ pub(crate) const BLOCKS: TableSpec = TableSpec {
     columns: rows::columns::<BlockInterval>,
 };
 
-/// How far the traced disk had to go.
 pub(crate) const SEEKS: TableSpec = TableSpec {
     file: "seeks.parquet",
     about: "Distances between where a request began and where the one before it had ended, only with `--trace-disk`: the \
@@ -73,7 +66,7 @@ pub(crate) const SEEKS: TableSpec = TableSpec {
     },
 };
 
-/// The rows of an interval in seeks.parquet.
+/// Rows of seeks.parquet for an interval of blocks.parquet.
 pub(crate) fn seek_rows(number: u64, interval: &BlockInterval) -> impl Iterator<Item = [Cell<'static>; 4]> {
     let row = move |&(low, count): &(u64, u64)| {
         [number, low, BlockInterval::bucket_high(low), count].map(Cell::Uint)

@@ -1,4 +1,4 @@
-//! Which tables a run directory has, and how intervals become their rows.
+//! Tables of a run directory: their columns, and the conversion of intervals to rows.
 //!
 //! `docs/reference/run-directory.md` prints these tables; a test keeps it so.
 
@@ -18,13 +18,12 @@ use assay_measurement::interval::{OriginInterval, RobotInterval, RobotLevels};
 /// A Parquet file of the run directory.
 pub(crate) struct TableSpec {
     pub file: &'static str,
-    /// What a row is.
+    /// Meaning of a row, for the reference page.
     pub about: &'static str,
-    /// Columns, in order.
     pub columns: fn() -> Vec<Column>,
 }
 
-/// Columns of a declared type whose rows other tables know by their number.
+/// Columns of a declared type whose rows other tables reference by number.
 fn numbered<T: Described>() -> Vec<Column> {
     let mut columns = rows::columns::<T>();
     columns.insert(0, INTERVAL);
@@ -32,7 +31,6 @@ fn numbered<T: Described>() -> Vec<Column> {
 }
 
 impl TableSpec {
-    /// Names of all columns.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         (self.columns)().iter().map(|column| column.name).collect()
     }
@@ -49,7 +47,6 @@ const PHASE: Column =
     Column::new("phase", Kind::Uint, "index into `phases` of run.json: the phase that the xacts were due in");
 const COUNT: Column = Column::new("count", Kind::Uint, "how many");
 
-/// One row per second and phase: what robots counted.
 pub(crate) const ROBOTS: TableSpec = TableSpec {
     file: "robots.parquet",
     about: "What the robots counted: a row per interval (a second, or less at a phase's ends) and phase.",
@@ -61,7 +58,6 @@ pub(crate) const ROBOTS: TableSpec = TableSpec {
     },
 };
 
-/// One row per second and phase: what origins counted.
 pub(crate) const ORIGINS: TableSpec = TableSpec {
     file: "origins.parquet",
     about: "What the origins counted: a row per interval and phase, as the requests themselves name it.",
@@ -73,7 +69,6 @@ pub(crate) const ORIGINS: TableSpec = TableSpec {
     },
 };
 
-/// Completed xacts by method, request type and status.
 pub(crate) const CLASSES: TableSpec = TableSpec {
     file: "classes.parquet",
     about: "Completed xacts of the robots by method, by request type and by status code.",
@@ -89,7 +84,6 @@ pub(crate) const CLASSES: TableSpec = TableSpec {
     },
 };
 
-/// Errors by kind.
 pub(crate) const ERRORS: TableSpec = TableSpec {
     file: "errors.parquet",
     about: "Errors of the robots by kind; the first of each kind are in examples.json.",
@@ -104,7 +98,7 @@ pub(crate) const ERRORS: TableSpec = TableSpec {
     },
 };
 
-/// The heads of all histograms.
+/// Counts, sums and maxima of all histograms, whose buckets are in [`HISTOGRAMS`].
 pub(crate) const TIMES: TableSpec = TableSpec {
     file: "times.parquet",
     about: "A row per histogram: its count, exact sum and exact maximum. The mean of any selection is \
@@ -120,7 +114,6 @@ pub(crate) const TIMES: TableSpec = TableSpec {
     },
 };
 
-/// The buckets of all histograms.
 pub(crate) const HISTOGRAMS: TableSpec = TableSpec {
     file: "histograms.parquet",
     about: "The buckets of all histograms that have something in them. Buckets of any two histograms with the \
@@ -165,7 +158,6 @@ fn histogram_columns() -> Vec<Column> {
     ]
 }
 
-/// What the proxy counted itself.
 pub(crate) const PROXY: TableSpec = TableSpec {
     file: "proxy.parquet",
     about: "The target's own counters, as it reports them (cumulative), a row per counter and reading.",
@@ -179,7 +171,6 @@ pub(crate) const PROXY: TableSpec = TableSpec {
     },
 };
 
-/// What was decided about load that adapts.
 pub(crate) const ADAPTED: TableSpec = TableSpec {
     file: "adapted.parquet",
     about: "What thermostats and scripts decided about the load, a row per decision; empty where the load follows the \
@@ -187,7 +178,6 @@ pub(crate) const ADAPTED: TableSpec = TableSpec {
     columns: rows::columns::<Adapted>,
 };
 
-/// Every xact, when requested.
 pub(crate) const XACTS: TableSpec = TableSpec {
     file: "xacts.parquet",
     about: "Every xact that was sent or is unsent, only with `--xact-log`. Embedded objects that were not reached \
@@ -252,7 +242,7 @@ pub(crate) const XACTS: TableSpec = TableSpec {
     },
 };
 
-/// The tables that measurements become when a run ends.
+/// Tables that a journal is converted to when its run ends.
 pub(crate) const SERIES: [&TableSpec; 20] = [
     &ROBOTS,
     &ORIGINS,
@@ -326,7 +316,7 @@ pub(crate) fn origin_histograms(
     [("service", "all", &interval.service), ("lateness", "all", &interval.lateness)]
 }
 
-/// Where a histogram of an origins' interval goes.
+/// Histogram of this metric in an origins' interval.
 pub(crate) fn origin_histogram_mut<'a>(
     interval: &'a mut OriginInterval,
     metric: &str,

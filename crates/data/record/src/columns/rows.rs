@@ -1,4 +1,4 @@
-//! The columns of declared types, and how values become rows and come back.
+//! Columns of declared types, and the conversion of values to rows and back.
 
 use crate::table::{Cell, Column, FileError, Kind, Table};
 use assay_measurement::declared::{Described, Kind as Declared, Value};
@@ -17,7 +17,7 @@ pub(crate) fn columns<T: Described>() -> Vec<Column> {
     T::FIELDS.iter().map(|field| column(field.name, field.kind, field.meaning)).collect()
 }
 
-/// A row: the number that other tables know it by, if any, and its values.
+/// A row: the number by which other tables reference it, if any, and its values.
 pub(crate) fn row<T: Described>(number: Option<u64>, item: &T) -> Vec<Cell<'_>> {
     number.map(Cell::Uint).into_iter().chain(cells(item)).collect()
 }
@@ -32,8 +32,8 @@ pub(crate) fn cells<T: Described>(item: &T) -> impl Iterator<Item = Cell<'_>> {
     })
 }
 
-/// Reads a row; what is kept beside the fields comes from other tables. A column that the file does not have was added after
-/// it was written, but for those that say when something was: without them, a row says nothing.
+/// Reads a row; histograms and maps come from other tables. A column that the file lacks was added after it was written, and its
+/// field keeps its default; except for columns of time, without which a row means nothing.
 pub(crate) fn read<T: Described>(table: &Table, row: usize) -> Result<T, FileError> {
     let mut item = T::default();
     for field in T::FIELDS {

@@ -1,4 +1,4 @@
-//! The head of a joined record: what all parts agree on, and what each of them says.
+//! `run.json` of a joined run: values on which all parts agree, and the doubts and notes of each.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -7,10 +7,10 @@ use super::{MergeError, Wish};
 use crate::part::{JoinedInfo, PartInfo, common, joined as as_stretches, stretches};
 use crate::run::{PhaseInfo, RUN_SCHEMA, RunInfo, Verdict};
 
-/// A part: its directory's name and its head.
+/// Directory of a part, and its `run.json`.
 type Part<'a> = (String, &'a RunInfo);
 
-/// The head of all parts together; those with robots come first.
+/// `run.json` of all parts together; those with robots come first.
 pub(super) fn joined(parts: &[Part<'_>], wish: &Wish) -> Result<RunInfo, MergeError> {
     let first = parts.first().ok_or(MergeError::NoRobots)?;
     let part = together(parts)?;
@@ -52,7 +52,7 @@ pub(super) fn joined(parts: &[Part<'_>], wish: &Wish) -> Result<RunInfo, MergeEr
     Ok(info)
 }
 
-/// Everything that parts have; an error if two have the same.
+/// Union of the robots and origins of all parts; an error if two parts overlap.
 fn together(parts: &[Part<'_>]) -> Result<PartInfo, MergeError> {
     let mut all = PartInfo::default();
     let mut before: Vec<(&str, &PartInfo)> = Vec::new();
@@ -80,7 +80,7 @@ fn together(parts: &[Part<'_>]) -> Result<PartInfo, MergeError> {
     Ok(all)
 }
 
-/// An error where two parts are not of one run.
+/// Checks that two parts are of one run.
 fn agree((first, one): &Part<'_>, (second, other): &Part<'_>) -> Result<(), MergeError> {
     let same = |what: &'static str, a: &dyn Debug, b: &dyn Debug| {
         let (one, other) = (format!("{a:?}"), format!("{b:?}"));
@@ -110,7 +110,7 @@ fn agree((first, one): &Part<'_>, (second, other): &Part<'_>) -> Result<(), Merg
     same("the schedule", &schedule(one), &schedule(other))
 }
 
-/// Phases began with the first part and ended with the last.
+/// Phases of the whole run: each begins with the first part, and ends with the last.
 fn phases(robots: &[&RunInfo], part: &PartInfo) -> Vec<PhaseInfo> {
     let mut phases = robots.first().map(|info| info.phases.clone()).unwrap_or_default();
     for (index, phase) in phases.iter_mut().enumerate() {
@@ -137,7 +137,7 @@ fn boundaries(robots: &[&RunInfo], part: &PartInfo) -> Vec<Vec<u32>> {
     (0..length).map(of_phase).collect()
 }
 
-/// What each part said of itself, with its name.
+/// Verdict over all parts; a doubt names its part.
 fn verdict(parts: &[Part<'_>]) -> Verdict {
     let mut all =
         Verdict { partial: parts.iter().any(|(_, info)| info.verdict.partial), ..Verdict::default() };
@@ -171,7 +171,7 @@ fn in_short((name, info): &Part<'_>) -> JoinedInfo {
     }
 }
 
-/// How well instants of different parts can be compared, and what depends on it.
+/// Note on how well instants of different parts can be compared, and on what depends on that.
 fn clocks(parts: &[Part<'_>], wish: &Wish) -> String {
     const TOUCHED: &str = "this touches what compares instants of different machines (the series by second, hits against \
                            collapsed requests, freshness), and neither counts nor response times, each of which is of one machine";
@@ -200,7 +200,7 @@ fn clocks(parts: &[Part<'_>], wish: &Wish) -> String {
     }
 }
 
-/// Each once, in the order in which they come.
+/// Distinct texts, in order of first occurrence.
 fn distinct<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut known = BTreeSet::new();
     all.filter(|text| known.insert(*text)).cloned().collect()

@@ -4,7 +4,7 @@
 //! histograms are merged bucket by bucket, and a figure is computed afterwards, from the sums. Parts belong together if they have the
 //! same stream of requests and the same start; each robot and each origin is in one of them.
 //!
-//! What only one process could have seen is left out rather than added up: the ideal cache of several parts, and the machine-wide
+//! Measurements that only one process can make are left out rather than added up: the ideal cache of several parts, and the machine-wide
 //! measurements of all machines but the first.
 //!
 //! # Parts of a run
@@ -35,18 +35,18 @@ pub use series::{Piece, join};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// It is all of a run.
+    /// The directory holds a whole run.
     #[error(
         "{name} is not a part of a run: it has all robots and all origins, or was recorded before parts said what they hold; \
          name directories of `assay robots` and `assay origins`"
     )]
     NotAPart { name: String },
-    /// Its end was not written.
+    /// The part has not ended.
     #[error(
         "{name} has not ended, or was killed; wait for its end, or write it with `assay report {name}` first"
     )]
     Unfinished { name: String },
-    /// They are parts of different runs.
+    /// The parts are of different runs.
     #[error(
         "{first} and {second} are not parts of one run: {what} is {one} there and {other} here; give all parts the same workload, \
          --seed, --world and --start-at"
@@ -55,12 +55,12 @@ pub enum MergeError {
         first: String,
         second: String,
         what: &'static str,
-        /// What it is in the first.
+        /// Value in the first.
         one: String,
-        /// What it is in the second.
+        /// Value in the second.
         other: String,
     },
-    /// Both have the same robots or origins.
+    /// Two parts have the same robots or origins.
     #[error("{first} and {second} both have {whose} {which}; name each part once")]
     Overlap {
         first: String,
@@ -69,7 +69,7 @@ pub enum MergeError {
         whose: &'static str,
         which: String,
     },
-    /// There is no robot in any.
+    /// No part has robots.
     #[error("none of these parts has robots; name the directories of `assay robots` too")]
     NoRobots,
     /// A directory cannot be read or written.
@@ -83,19 +83,19 @@ impl From<FileError> for MergeError {
     }
 }
 
-/// How the joined record is described.
+/// Options of a merge.
 #[derive(Debug, Clone, Default)]
 pub struct Wish {
-    /// The command line that joins them, for the record.
+    /// Command line of the merge, for the record.
     pub command: Vec<String>,
-    /// How far the clocks of their machines can be apart, if that is known.
+    /// Upper bound on the distance between the clocks of the machines, if known.
     pub clock_error: Option<Duration>,
 }
 
-/// Joins the parts in `dirs` into a new run directory at `out`. Nothing is made there if they do not belong together.
+/// Joins the parts in `dirs` into a new run directory at `out`. Nothing is created there if they do not belong together.
 pub fn merge(dirs: &[RunDir], out: &Path, wish: &Wish) -> Result<RunDir, MergeError> {
     let mut parts = dirs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    // Robots first: the run is described as they saw it.
+    // Robots first: `run.json` begins as that of the first part.
     parts.sort_by_key(|(_, info)| {
         (info.part.as_ref().is_none_or(|part| part.robots.is_empty()), first_robot(info))
     });
@@ -109,7 +109,7 @@ pub fn merge(dirs: &[RunDir], out: &Path, wish: &Wish) -> Result<RunDir, MergeEr
     }
     write_series(&out, join(pieces, is_one_cache))?;
     take_along(&parts, &out)?;
-    // It has the checksums of the tables to be added to.
+    // Last, because its checksum joins those of the tables.
     out.write_info(&info)?;
     Ok(out)
 }
@@ -138,7 +138,7 @@ fn write_series(out: &RunDir, series: Series) -> Result<(), MergeError> {
     Ok(writer.finish()?)
 }
 
-/// What parts have beside their measurements: the workload, its sources, and the log of requests if all robots kept one.
+/// Copies what parts have beside their measurements: the workload, its sources, and the log of requests if all robots kept one.
 fn take_along(parts: &[(RunDir, RunInfo)], out: &RunDir) -> Result<(), MergeError> {
     let with_robots: Vec<&RunDir> =
         parts.iter().filter(|(_, info)| info.workload.robots > 0).map(|(dir, _)| dir).collect();

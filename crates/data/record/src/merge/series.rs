@@ -6,13 +6,13 @@ use assay_measurement::counts::RobotCounts;
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_measurement::measured::Series;
 
-/// The role under which the whole machine is listed.
+/// Role of the rows on the whole machine.
 const MACHINE: &str = "host";
 
-/// What one part measured.
+/// Measurements of one part.
 #[derive(Debug, Clone, Default)]
 pub struct Piece {
-    /// Identity of its machine's monotonic clock; empty: not known, so that the machine is taken for one of its own.
+    /// Identity of the machine's monotonic clock; empty: not known, and the part counts as a machine of its own.
     pub clock: String,
     pub series: Series,
 }
@@ -56,10 +56,11 @@ pub fn join(pieces: Vec<Piece>, is_one_cache: bool) -> Series {
     all
 }
 
-/// A second, the role, and how many intervals of that role the part had in the second before.
+/// Second, role, and number of the interval among those of that role in the second.
 type HostKey = (u64, String, usize);
 
-/// Parts read what processes used a few milliseconds apart, each by its own clock.
+/// Keys intervals by the nearest second, because parts read the use of processes a few milliseconds apart, each by its own
+/// clock.
 fn keyed(host: Vec<HostInterval>) -> Vec<(HostKey, HostInterval)> {
     let mut seen: BTreeMap<(u64, String), usize> = BTreeMap::new();
     let each = host.into_iter().map(|interval| {
@@ -78,7 +79,7 @@ fn put<K: Ord, T>(into: &mut BTreeMap<K, T>, key: K, item: T, merge: impl Fn(&mu
     }
 }
 
-/// Leaves out what is measured of a machine as a whole, and decisions that each part takes for itself.
+/// Drops measurements of a machine as a whole, and decisions that each part makes for itself.
 fn forget_machine(series: &mut Series) {
     series.host.retain(|interval| interval.role != MACHINE);
     series.machine.clear();
@@ -90,7 +91,7 @@ fn forget_machine(series: &mut Series) {
     series.adapted.clear();
 }
 
-/// Gives worker threads the numbers behind those of the same role that there are.
+/// Renumbers worker threads to follow those of the same role in `before`.
 fn renumber(series: &mut Series, before: &Series) {
     let mut next: BTreeMap<&str, u32> = BTreeMap::new();
     let known = before.threads.iter().map(|thread| (thread.role.as_str(), thread.thread));
@@ -106,7 +107,7 @@ fn renumber(series: &mut Series, before: &Series) {
     series.baselines.iter_mut().for_each(|baseline| moved(&baseline.role, &mut baseline.thread));
 }
 
-/// Ideal caches of several parts are not one ideal cache.
+/// Clears the ideal cache's counts: those of several parts are not one ideal cache.
 fn forget_ideal(counts: &mut RobotCounts) {
     counts.ideal_hits = 0;
     counts.ideal_hit_bytes = 0;

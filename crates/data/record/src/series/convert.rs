@@ -1,4 +1,4 @@
-//! How a journal becomes Parquet files.
+//! Conversion of a journal to Parquet files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_measurement::machine::BlockInterval;
 use assay_measurement::measured::{Measured, ProxySample};
 
-/// Turns a journal into Parquet, and removes it when everything else is in its place.
+/// Converts a journal to Parquet, and removes it once everything else is in place.
 pub(super) fn convert(dir: &RunDir) -> Result<(), RunDirError> {
     let journal = dir.journal_path();
     let examples = convert_to(dir, dir.path(), &mut Err)?;
@@ -34,7 +34,7 @@ pub(super) fn convert(dir: &RunDir) -> Result<(), RunDirError> {
     Ok(std::fs::remove_file(&journal).map_err(|source| FileError::write(&journal, source))?)
 }
 
-/// Writes the tables of a journal into a directory; examples are no table, and are handed back.
+/// Writes the tables of a journal into a directory; examples have no table, and are returned.
 pub(super) fn convert_to(
     dir: &RunDir,
     out: &Path,
@@ -55,13 +55,13 @@ pub(super) fn convert_to(
 
 /// The Parquet files of the series, being written.
 struct Tables {
-    /// Each with the number of its rows so far.
+    /// Writers by file name, each with its number of rows so far.
     writers: BTreeMap<&'static str, (TableWriter, u64)>,
-    /// Knows where buckets end.
+    /// Source of the upper ends of buckets.
     ruler: Histogram,
 }
 
-/// Which interval a histogram belongs to.
+/// Interval that a histogram belongs to.
 #[derive(Clone, Copy)]
 struct Owner {
     side: &'static str,
@@ -86,12 +86,12 @@ impl Tables {
         writer.push(row)
     }
 
-    /// The number of a table's next row.
+    /// Number of the next row of a table.
     fn next(&self, spec: &TableSpec) -> u64 {
         self.writers.get(spec.file).map_or(0, |(_, rows)| *rows)
     }
 
-    /// A row, or some, of whatever it is.
+    /// Adds the rows of a measurement.
     fn take(&mut self, measured: &Measured) -> Result<(), FileError> {
         match measured {
             Measured::Robots(interval) => self.robots(interval),
@@ -127,12 +127,12 @@ impl Tables {
         }
     }
 
-    /// A row of a table whose columns are those of its type.
+    /// Adds a row to a table whose columns are the fields of its type.
     fn plain<T: Described>(&mut self, spec: &TableSpec, item: &T) -> Result<(), FileError> {
         self.push(spec, &rows::row(None, item))
     }
 
-    /// The same, of a table whose rows other tables know by their number.
+    /// The same, for a table whose rows other tables reference by number.
     fn numbered<T: Described>(
         &mut self,
         spec: &TableSpec,

@@ -1,9 +1,9 @@
-//! How measurements are kept while a run goes on, and how they are read when it is over.
+//! The journal of a run in progress, its conversion to tables, and reading of either.
 //!
 //! A Parquet file is readable only once its footer is written, at its end. So measurements are first
 //! appended to a journal (`journal.jsonl`, one JSON document per line, handed to the system line by line):
 //! a run that is killed leaves a journal that is whole up to its last line. [`SeriesWriter::finish`] turns
-//! the journal into Parquet and removes it; it is removed last, so whenever it is there, it is the truth.
+//! the journal into Parquet and removes it; it is removed last, so while it exists, it is authoritative.
 //! [`RunDir::read_series`] reads whichever is there, and [`RunDir::recover`] finishes what a killed run could not.
 
 mod convert;
@@ -18,7 +18,7 @@ use crate::missing::Gaps;
 use crate::table::FileError;
 use assay_measurement::measured::{Measured, Series};
 
-/// Keeps measurements as they come.
+/// Appends measurements to the journal as they arrive.
 #[derive(Debug)]
 pub struct SeriesWriter {
     dir: RunDir,
@@ -40,7 +40,7 @@ impl SeriesWriter {
         Ok(Self { dir: dir.clone(), path, journal, whole_bytes })
     }
 
-    /// Keeps what was measured, as a line of the journal.
+    /// Appends a measurement as a line of the journal.
     pub fn keep(&mut self, measured: &Measured) -> Result<(), RunDirError> {
         let mut line = serde_json::to_vec(measured).map_err(|e| FileError::write(&self.path, e.into()))?;
         line.push(b'\n');
@@ -58,7 +58,7 @@ impl SeriesWriter {
         }
     }
 
-    /// Turns the journal into Parquet. If that fails (a full disk), the journal stays and nothing is lost.
+    /// Converts the journal to Parquet. If that fails (a full disk), the journal stays and nothing is lost.
     pub fn finish(self) -> Result<(), RunDirError> {
         drop(self.journal);
         convert::convert(&self.dir)
@@ -66,7 +66,7 @@ impl SeriesWriter {
 }
 
 impl RunDir {
-    /// Reads the measurements of a run, whether it ended, was killed, or still goes on. Strictly: what is damaged is an error.
+    /// Reads the measurements of a run that ended, was killed, or is in progress. Damage is an error.
     pub fn read_series(&self) -> Result<Series, RunDirError> {
         self.read_series_with(&mut Gaps::strict())
     }
@@ -85,8 +85,8 @@ impl RunDir {
         Ok(series)
     }
 
-    /// Calls `each` for everything that was measured. While there is a journal, only one line of it is in memory at a time,
-    /// in the order in which they came; the tables of a run that ended are read whole.
+    /// Calls `each` for every measurement. While there is a journal, only one line of it is in memory at a time, in the order in
+    /// which they came; the tables of a run that ended are read whole.
     pub fn for_each_measured(&self, mut each: impl FnMut(Measured)) -> Result<(), RunDirError> {
         let journal = self.journal_path();
         if journal.exists() {
@@ -105,13 +105,13 @@ impl RunDir {
         convert::convert_to(self, out, &mut |_| Ok(())).map(drop)
     }
 
-    /// True when the run's end was not written: it still goes on, or was killed.
+    /// True when the run's end was not written: it is in progress, or was killed.
     pub fn is_unfinished(&self) -> Result<bool, RunDirError> {
         Ok(self.journal_path().exists() || !self.read_info()?.finished)
     }
 
-    /// Finishes what a killed run left: its journal becomes Parquet, and `run.json` says that it is partial.
-    /// Returns false when there was nothing to do. Not for a run that still goes on.
+    /// Finishes a run that was killed: its journal becomes Parquet, and `run.json` says that it is partial. Returns false when
+    /// there was nothing to do. Not for a run in progress.
     pub fn recover(&self) -> Result<bool, RunDirError> {
         if !self.is_unfinished()? {
             return Ok(false);
@@ -123,7 +123,7 @@ impl RunDir {
         if !info.finished {
             info.finished = true;
             info.verdict.partial = true;
-            // Nobody was there to judge: what is known to be wrong is all that speaks against it.
+            // The run was never judged; the one known fault is stated.
             info.verdict.warnings.insert(
                 0,
                 "The run was killed before it could end; its measurements go up to the last whole second."
@@ -135,7 +135,7 @@ impl RunDir {
     }
 }
 
-/// Most bytes of a line of a journal, which holds one interval: its histograms have a few thousand buckets each.
+/// Upper bound on the bytes of a journal's line, which holds one interval: its histograms have a few thousand buckets each.
 const LINE_MAX: u64 = 64 << 20;
 
 /// Calls `each` for every line of a journal, and `bad` for every one that cannot be read. A last line without an end

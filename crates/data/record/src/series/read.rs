@@ -1,4 +1,4 @@
-//! How measurements come back from the Parquet files: all of them, or as many as there are.
+//! Reading of measurements from the Parquet files: all of them, or as many as are readable.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,12 +14,12 @@ use assay_measurement::histogram::SparseHistogram;
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_measurement::measured::{ProxySample, Series};
 
-/// More intervals than a run of eleven days has are no intervals, but damage.
+/// Upper bound on the number of intervals, about those of twelve days: more are damage.
 const MOST_INTERVALS: usize = 1 << 20;
 
 /// Reads all tables of a run that ended.
 pub(super) fn read_tables(dir: &RunDir, gaps: &mut Gaps) -> Result<Series, RunDirError> {
-    // What is wrong with the sums is said; what they are of can be read without them.
+    // Damage of the checksums is noted; the tables can be read without them.
     let sums = match Checksums::read(dir) {
         Ok(sums) => sums,
         Err(error) => gaps.error(error).map(|()| Checksums::default())?,
@@ -34,7 +34,7 @@ pub(super) fn read_tables(dir: &RunDir, gaps: &mut Gaps) -> Result<Series, RunDi
     Ok(reader.series)
 }
 
-/// A run of this version that has ended: it wrote every table, and their checksums.
+/// Whether a run of this version has ended: then it wrote every table, and their checksums.
 fn is_whole(dir: &RunDir) -> bool {
     dir.read_info().is_ok_and(|info| info.finished && info.assay_version == env!("CARGO_PKG_VERSION"))
 }
@@ -42,7 +42,7 @@ fn is_whole(dir: &RunDir) -> bool {
 struct Reader<'a> {
     dir: &'a RunDir,
     sums: Checksums,
-    /// The run made every table of this version, though no checksums name them any more.
+    /// The run wrote every table of this version, though no checksums list them any more.
     has_all: bool,
     gaps: &'a mut Gaps,
     series: Series,
@@ -57,7 +57,7 @@ enum Since {
     Later,
 }
 
-/// Whether other tables say "the n-th row".
+/// Whether other tables reference rows by number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Numbered {
     Yes,
@@ -93,12 +93,12 @@ impl Reader<'_> {
         self.read_examples()
     }
 
-    /// The run made a file of that name.
+    /// Whether the run wrote a file of that name.
     fn made(&self, file: &str) -> bool {
         self.has_all || self.sums.names(file)
     }
 
-    /// Opens a table; none: it is not there or cannot be read, and that is noted.
+    /// Opens a table; none: it is absent or unreadable, which is noted.
     fn open(&mut self, spec: &TableSpec, since: Since) -> Result<Option<Table>, RunDirError> {
         let path = self.dir.path().join(spec.file);
         if !path.exists() && since == Since::Later && !self.made(spec.file) {
@@ -116,7 +116,7 @@ impl Reader<'_> {
         }
     }
 
-    /// All rows of a table. Of one that other tables count the rows of, a damaged row stands as an empty one.
+    /// All rows of a table. If other tables reference them by number, an empty row replaces a damaged one.
     fn rows<T: Default>(
         &mut self,
         spec: &TableSpec,
@@ -140,7 +140,7 @@ impl Reader<'_> {
         Ok(all)
     }
 
-    /// Takes in each row of a table that adds to others.
+    /// Adds each row of a table to the series.
     fn each(
         &mut self,
         spec: &TableSpec,
@@ -154,14 +154,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Where the counts of a side are lost, its times are not: they say themselves when they were and of which phase.
+    /// Restores empty intervals of a side whose table is lost from times.parquet, which states the start and phase of each.
     fn stand_ins(&mut self) -> Result<(), RunDirError> {
         if !(self.series.robots.is_empty() || self.series.origins.is_empty()) {
             return Ok(());
         }
         let times = self.dir.path().join(columns::TIMES.file);
         let names = ["side", "interval", "start_ms", "phase"];
-        // What is wrong with the times is said where they are read.
+        // Damage of times.parquet is noted where it is read.
         let Ok(heads) = self.sums.check(&times).and_then(|()| Ok(Table::read(&times, &names)?)) else {
             return Ok(());
         };
@@ -193,8 +193,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Both tables are in the order of the histograms' numbers; the buckets are read as they are needed,
-    /// because they are most of what a run leaves.
+    /// Reads times.parquet and histograms.parquet. Both are in the order of the histograms' numbers; buckets are read a row
+    /// group at a time, because they are most of what a run leaves.
     fn read_histograms(&mut self) -> Result<(), RunDirError> {
         let heads = self.open(&columns::TIMES, Since::Always)?;
         let path = self.dir.path().join(columns::HISTOGRAMS.file);
@@ -235,7 +235,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Tables that only another version can read, and tables that are gone and were not requested.
+    /// Notes tables that only another version can read, and an xact log that is gone.
     fn unknown_tables(&mut self) {
         let known =
             |name: &str| columns::SERIES.into_iter().chain([&columns::XACTS]).any(|table| table.file == name);
@@ -253,7 +253,7 @@ impl Reader<'_> {
     }
 }
 
-/// Puts an interval in its place; those before it that are not known are empty.
+/// Sets the interval at an index; those before it that are not known are empty.
 fn put<T: Default + Clone>(all: &mut Vec<T>, index: usize, interval: T) {
     if index >= all.len() {
         all.resize(index + 1, T::default());
@@ -261,7 +261,7 @@ fn put<T: Default + Clone>(all: &mut Vec<T>, index: usize, interval: T) {
     all[index] = interval;
 }
 
-/// The robots' interval that a row of another table belongs to.
+/// Interval of robots that a row of another table belongs to.
 fn robots_of<'a>(
     series: &'a mut Series,
     table: &Table,
@@ -302,7 +302,7 @@ fn read_head(series: &mut Series, heads: &Table, row: usize) -> Result<(), FileE
     Ok(())
 }
 
-/// Takes in a stretch of the buckets; `head` is where the heads have been read up to.
+/// Adds a row group of buckets to their histograms; `head` is the row in `heads` that was reached.
 fn read_buckets(
     series: &mut Series,
     heads: &Table,

@@ -15,24 +15,24 @@ pub struct SpeDir {
     path: PathBuf,
 }
 
-/// What can go wrong with it.
+/// Errors of the directory of an evaluation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpeDirError {
-    /// It is there and has something in it.
+    /// The directory exists and is not empty.
     #[error("{} is not empty; name another directory, or empty it", assay_base::quote::line::path(path))]
     NotEmpty { path: PathBuf },
-    /// It cannot be made.
+    /// The directory cannot be created.
     #[error(
         "cannot make the directory {}: {cause}; choose one that you may write to",
         assay_base::quote::line::path(path)
     )]
     Create {
         path: PathBuf,
-        /// What the system said. It is part of the message, and so no `source` of this error.
+        /// Error of the system call; part of the message, and therefore no `source` of this error.
         cause: io::Error,
     },
-    /// There is no evaluation in it.
+    /// The path holds no evaluation.
     #[error(
         "{} holds no evaluation (it has no spe.json); name a directory that `assay spe` made",
         assay_base::quote::line::path(path)
@@ -50,7 +50,7 @@ impl From<FileError> for SpeDirError {
 }
 
 impl SpeDir {
-    /// Makes the directory, and those above it. An empty one that is there is taken.
+    /// Creates the directory and its parents. An existing empty directory is used.
     pub fn create(path: &Path) -> Result<Self, SpeDirError> {
         let cannot = |cause| SpeDirError::Create { path: path.to_owned(), cause };
         std::fs::create_dir_all(path).map_err(cannot)?;
@@ -60,7 +60,7 @@ impl SpeDir {
         Ok(Self { path: path.to_owned() })
     }
 
-    /// Opens what an evaluation has left, or is writing.
+    /// Opens the directory of an evaluation that has ended or is in progress.
     pub fn open(path: &Path) -> Result<Self, SpeDirError> {
         let dir = Self { path: path.to_owned() };
         if dir.info_path().is_file() {

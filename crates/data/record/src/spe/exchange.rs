@@ -36,18 +36,18 @@ impl ExchangeWriter {
         self.writer.lost()
     }
 
-    /// Writes what has come together.
+    /// Writes the rows so far.
     pub fn flush(&mut self) -> Result<(), RunDirError> {
         Ok(self.writer.flush()?)
     }
 
-    /// From now on, the rows so far can be read even if this process is killed.
-    /// After an error, what cannot is tried again.
+    /// Makes all rows so far readable even if this process is killed. After an error, the rest is tried again.
     pub fn keep(&mut self) -> Result<(), RunDirError> {
         Ok(self.writer.keep()?)
     }
 
-    /// Writes what is left and gives the file its name. Where there is no room, it stays as it is ([`RunDirError::is_kept`]).
+    /// Writes the remaining rows and gives the file its name. Where there is no room, it stays as it is
+    /// ([`RunDirError::is_kept`]).
     pub fn finish(self) -> Result<(), RunDirError> {
         Ok(self.writer.finish()?)
     }

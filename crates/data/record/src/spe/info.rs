@@ -1,4 +1,4 @@
-//! What was evaluated, how, and what came of it in all: `spe.json`.
+//! `spe.json`: targets, settings and totals of an evaluation.
 
 use std::collections::BTreeMap;
 
@@ -179,7 +179,7 @@ impl Waits {
         self.share_of(self.own_us + worst_us)
     }
 
-    /// So many microseconds as a share of the time.
+    /// Share of the time that so many microseconds are.
     pub fn share_of(&self, waited_us: u64) -> f64 {
         waited_us as f64 / self.passed_us.max(1) as f64
     }

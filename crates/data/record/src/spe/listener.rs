@@ -1,4 +1,4 @@
-//! What the Collector did for each target, second by second: `listeners.parquet`.
+//! `listeners.parquet`: work of the Collector for each target, second by second.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(crate) const LISTENERS: TableSpec = TableSpec {
     columns: rows::columns::<ListenerRow>,
 };
 
-/// Some rows come in a second: half an hour of them is kept in memory.
+/// Rows per row group: half an hour of them is kept in memory, since few come in a second.
 const ROWS_PER_GROUP: usize = 4096;
 
 /// Writes rows as they come. They can be read before [`ListenerWriter::finish`], by [`read_listeners`].
@@ -33,13 +33,13 @@ impl ListenerWriter {
         Ok(self.writer.push(&rows::row(None, row))?)
     }
 
-    /// From now on, the rows so far can be read even if this process is killed.
-    /// After an error, what cannot is tried again.
+    /// Makes all rows so far readable even if this process is killed. After an error, the rest is tried again.
     pub fn keep(&mut self) -> Result<(), RunDirError> {
         Ok(self.writer.keep()?)
     }
 
-    /// Writes what is left and gives the file its name. Where there is no room, it stays as it is ([`RunDirError::is_kept`]).
+    /// Writes the remaining rows and gives the file its name. Where there is no room, it stays as it is
+    /// ([`RunDirError::is_kept`]).
     pub fn finish(self) -> Result<(), RunDirError> {
         Ok(self.writer.finish()?)
     }

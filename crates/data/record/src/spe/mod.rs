@@ -1,4 +1,4 @@
-//! What a simultaneous evaluation of proxies leaves behind.
+//! Results of a simultaneous evaluation of proxies.
 //!
 //! A directory: `spe.json` ([`SpeInfo`]), `responses.parquet` (a row for each response of each target, [`ResponseRow`]),
 //! `listeners.parquet` (what the Collector did for each target, a row a second, [`assay_protocol::evaluation::ListenerRow`]) and

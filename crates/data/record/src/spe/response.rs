@@ -82,19 +82,17 @@ pub struct ResponseRow {
     pub target: u16,
     /// Place among the proxies that got the request; 0: first.
     pub place: u8,
-    /// When it was sent to that target, in microseconds since the start.
+    /// Instant of sending to that target, in microseconds since the start.
     pub at_us: i64,
     /// Address of the client.
     pub client: String,
-    /// Method.
     pub method: String,
     /// `HTTP/1.1` or `HTTP/1.0`.
     pub version: String,
-    /// URL.
     pub url: String,
     /// Status of the response.
     pub status: Option<u16>,
-    /// How long the connection took; none: it was there already.
+    /// Time to connect; none: the connection was there already.
     pub connect_us: Option<i64>,
     /// From sending the request to the first byte of the response.
     pub first_byte_us: Option<i64>,
@@ -106,11 +104,11 @@ pub struct ResponseRow {
     pub body_bytes: u64,
     /// MD5 of the decoded body, in hexadecimal.
     pub checksum: Option<String>,
-    /// What the comparison with the Collector's response came to.
+    /// Result of the comparison with the Collector's response.
     pub verdict: Verdict,
     /// Name of the header field that differs.
     pub header: Option<String>,
-    /// Why there is no whole response.
+    /// Reason for which there is no whole response.
     pub error: Option<ResponseError>,
 }
 
@@ -190,7 +188,6 @@ pub struct ResponseWriter {
 }
 
 impl ResponseWriter {
-    /// Begins a table.
     pub fn create(path: &Path) -> Result<Self, RunDirError> {
         Ok(Self { writer: TableWriter::create_recoverable(path, (RESPONSES.columns)())? })
     }
@@ -220,7 +217,7 @@ impl ResponseWriter {
         ])?)
     }
 
-    /// Writes what has come together.
+    /// Writes the rows so far.
     pub fn flush(&mut self) -> Result<(), RunDirError> {
         Ok(self.writer.flush()?)
     }
@@ -230,19 +227,19 @@ impl ResponseWriter {
         self.writer.lost()
     }
 
-    /// From now on, the rows so far can be read even if this process is killed.
-    /// After an error, what cannot is tried again.
+    /// Makes all rows so far readable even if this process is killed. After an error, the rest is tried again.
     pub fn keep(&mut self) -> Result<(), RunDirError> {
         Ok(self.writer.keep()?)
     }
 
-    /// Writes what is left and gives the file its name. Where there is no room, it stays as it is ([`RunDirError::is_kept`]).
+    /// Writes the remaining rows and gives the file its name. Where there is no room, it stays as it is
+    /// ([`RunDirError::is_kept`]).
     pub fn finish(self) -> Result<(), RunDirError> {
         Ok(self.writer.finish()?)
     }
 }
 
-/// Hands over every row of a table, in order; a stretch of 65,536 rows is in memory at a time.
+/// Calls `each` with every row, in order; one row group (65,536 rows) is in memory at a time.
 pub fn for_each_response<E: From<RunDirError>>(
     path: &Path,
     mut each: impl FnMut(ResponseRow) -> Result<(), E>,

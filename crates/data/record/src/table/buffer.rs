@@ -1,4 +1,4 @@
-//! Values of columns that have come together, and how they get into a row group.
+//! Buffered values of columns, and their way into a row group.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use parquet::schema::types::{Type, TypePtr};
 
 use crate::table::{Cell, Column, Kind};
 
-/// The column in the words of Parquet.
+/// Parquet schema of a column.
 pub(crate) fn schema(column: &Column) -> Result<TypePtr, ParquetError> {
     let (physical, logical) = match column.kind {
         Kind::Uint => (Physical::INT64, Some(LogicalType::integer(64, false))),
@@ -37,10 +37,10 @@ enum Buffer {
     Bool(Vec<bool>),
 }
 
-/// Values of a column.
+/// Buffered values of a column, with their definition levels.
 pub(crate) struct ColumnBuffer {
     buffer: Buffer,
-    /// 1 where there is a value, 0 where there is none; unused when the column is required.
+    /// Definition levels: 1 where there is a value, 0 where there is none; unused when the column is required.
     levels: Vec<i16>,
 }
 
@@ -55,7 +55,7 @@ impl ColumnBuffer {
         Self { buffer, levels: Vec::new() }
     }
 
-    /// Adds a value; how many bytes of text are kept for it that were not kept yet.
+    /// Adds a value; returns the bytes of text by which the buffer grew.
     pub(crate) fn push(&mut self, column: &Column, cell: Cell<'_>) -> usize {
         let null = matches!(cell, Cell::Null);
         debug_assert!(column.optional || !null, "{} is required", column.name);
@@ -86,7 +86,7 @@ impl ColumnBuffer {
         0
     }
 
-    /// Bytes that its values take at most in the file.
+    /// Upper bound on the bytes of the values in the file.
     pub(crate) fn bytes(&self) -> u64 {
         let values = match &self.buffer {
             Buffer::Int(values) => 8 * values.len(),
@@ -110,7 +110,7 @@ impl ColumnBuffer {
         self.levels.clear();
     }
 
-    /// Writes them as the next column of a row group.
+    /// Writes the values as the next column of a row group.
     pub(crate) fn write<W: std::io::Write + Send>(
         &mut self,
         optional: bool,

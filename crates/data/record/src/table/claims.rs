@@ -1,8 +1,7 @@
-//! What a Parquet file claims to hold, looked at before the library that decodes it believes that.
+//! Checks of the sizes that a Parquet file claims, before the library that decodes it trusts them.
 //!
-//! A few bytes can claim any number of rows or of list elements, and the library takes time or memory for each: for the path to each
-//! column and for columns within columns, which it goes down into without a bound, more than for all else. What is damaged in another way is
-//! left to the library, which says what.
+//! A few bytes can claim any number of rows or of list elements, and the library takes time or memory for each; most of all for the path
+//! to each column and for nested columns, into which it recurses without a bound. Other damage is left to the library, which names it.
 
 use std::fs::File;
 use std::io;
@@ -16,27 +15,29 @@ use crate::table::format::{footer_admits, page_admits};
 use crate::table::thrift::{self, Visitor, Wrong};
 use crate::table::{FileError, ROWS_PER_GROUP};
 
-/// Behind the footer: its length in four bytes, and the magic number.
+/// Bytes behind the footer: its length (four bytes) and the magic number.
 const TAIL_BYTES: u64 = 8;
-/// So much of a page is read at first to find where its head ends, and about as much at most: heads have some hundred bytes.
+/// Bytes of a page that are read to find the end of its head: at first, and about at most. Heads have some hundred bytes.
 const HEAD_BYTES: std::ops::RangeInclusive<usize> = 512..=1 << 20;
-/// Most bytes of a footer. A column in a group of rows takes a hundred or more, so that a table of forty columns has a billion rows by then.
+/// Upper bound on the bytes of a footer. A column in a row group takes a hundred or more, so that a table of forty columns has a
+/// billion rows by then.
 const MOST_FOOTER_BYTES: u64 = 64 << 20;
-/// Most entries of a footer: columns, groups of rows, columns in these, texts about the file. The library takes 400 bytes for each, and the file
-/// as little as three. Tables of forty columns reach it at 800 million rows.
+/// Upper bound on the entries of a footer: columns, row groups, columns in these, texts about the file. The library takes 400
+/// bytes for each, and the file as little as three. Tables of forty columns reach it at 800 million rows.
 const MOST_ENTRIES: u64 = 512 << 10;
-/// Most columns. The longest rows of Assay have fewer than a quarter of that.
+/// Upper bound on columns. The longest rows of Assay have fewer than a quarter of that.
 const MOST_COLUMNS: u64 = 1024;
-/// Lists within each other in which an entry is: a group of rows, and a column in it.
+/// Depth of entries in nested lists: a row group, and a column in it.
 const LISTS_OF_ENTRIES: usize = 2;
 
-/// In parquet.thrift: the columns in `FileMetaData`, with the table itself before them, and the columns within one in `SchemaElement`.
+/// Field numbers in parquet.thrift: the columns in `FileMetaData`, with the table itself before them, and the columns within one
+/// in `SchemaElement`.
 const SCHEMA: i64 = 2;
 const NUM_CHILDREN: i64 = 5;
-/// In the head of a page (`PageHeader`): the bytes of what follows it.
+/// Field number in `PageHeader`: bytes of the page behind its head.
 const COMPRESSED_PAGE_SIZE: i64 = 3;
 
-/// What a footer claims.
+/// Sizes that a footer claims.
 #[derive(Default)]
 struct Footer {
     entries: u64,
@@ -44,7 +45,7 @@ struct Footer {
     elements: u64,
     /// Columns of the table itself.
     columns: i64,
-    /// A column has columns within it.
+    /// Some column is nested.
     is_nested: bool,
 }
 
@@ -67,7 +68,7 @@ impl Visitor for Footer {
     }
 }
 
-/// How long a page is, as its head says; none: it does not say.
+/// Length of a page according to its head; none: not stated.
 #[derive(Default)]
 struct PageHead {
     page_bytes: Option<i64>,
@@ -85,7 +86,7 @@ impl Visitor for PageHead {
     }
 }
 
-/// Refuses a footer that claims what cannot be there.
+/// Refuses a footer that claims more than a table of Assay has.
 pub fn check_footer(path: &Path, file: &File) -> Result<(), FileError> {
     let cannot = |error| FileError::read(path, error);
     let length = file.metadata().map_err(cannot)?.len();
@@ -104,7 +105,7 @@ pub fn check_footer(path: &Path, file: &File) -> Result<(), FileError> {
 fn check_claims(path: &Path, footer: &[u8]) -> Result<(), FileError> {
     let mut claimed = Footer::default();
     check(path, thrift::walk(footer, &mut claimed))?;
-    // One that ends too soon is decoded up to there, too. The first element is the table itself.
+    // A footer that ends too soon is decoded up to there, too. The first element is the table itself.
     let columns = claimed.elements.saturating_sub(1).max(claimed.columns.unsigned_abs());
     Claim::Columns.check(path, columns, MOST_COLUMNS)?;
     Claim::Entries.check(path, claimed.entries, MOST_ENTRIES)?;
@@ -114,7 +115,7 @@ fn check_claims(path: &Path, footer: &[u8]) -> Result<(), FileError> {
     }
 }
 
-/// Refuses a group of rows that claims more of them than Assay writes, or one of whose pages claims what cannot be there.
+/// Refuses a row group that claims more rows than Assay writes, or has a page with an impossible head.
 pub fn check_group(path: &Path, file: &File, group: &RowGroupMetaData) -> Result<(), FileError> {
     let rows = group.num_rows();
     if !(0..=ROWS_PER_GROUP as i64).contains(&rows) {

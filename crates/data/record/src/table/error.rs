@@ -1,4 +1,4 @@
-//! What can go wrong with a table, and with any other file beside it.
+//! Errors of tables, and of any other file beside them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use parquet::errors::ParquetError;
 
 use crate::table::unfinished::rows_path;
 
-/// What there may be too much of at the end of a table.
+/// Limited size that a footer claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
     Bytes,
     Columns,
-    /// Whatever is listed there: columns, groups of rows, columns in these.
+    /// List entries: columns, row groups, columns in these.
     Entries,
 }
 
@@ -25,7 +25,7 @@ impl Claim {
         }
     }
 
-    /// What is said of more than `most`.
+    /// Message for a claim of more than `most`.
     pub fn refusal(self, seen: u64, most: u64) -> String {
         let unit = match self {
             Self::Bytes => "bytes",
@@ -38,21 +38,21 @@ impl Claim {
     }
 }
 
-/// Why a file cannot be written or read.
+/// Error of writing or reading a file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The file cannot be read.
     #[error("cannot read {}: {cause}", assay_base::quote::line::path(path))]
     Read {
         path: PathBuf,
-        /// What the system said. It is part of the message, and so no `source` of this error.
+        /// Error of the system call; part of the message, and therefore no `source` of this error.
         cause: io::Error,
     },
     /// The file cannot be written.
     #[error("cannot write {}: {cause}", assay_base::quote::line::path(path))]
     Write {
         path: PathBuf,
-        /// What the system said. It is part of the message, and so no `source` of this error.
+        /// Error of the system call; part of the message, and therefore no `source` of this error.
         cause: io::Error,
     },
     /// A table cannot be finished, as a rule because the disk has no room, and can be read as it is. Nothing is lost.
@@ -62,57 +62,54 @@ pub enum FileError {
     )]
     Kept {
         path: PathBuf,
-        /// Rows that are in no row group of it.
+        /// Rows that are in no row group.
         rows: u64,
-        /// What the system said.
+        /// Error of the system call.
         cause: io::ErrorKind,
     },
-    /// The end of a table, which says where its columns are, claims more than that of any table of Assay. It is not decoded: that would take time
-    /// and memory for whatever it claims.
+    /// The footer of a table claims more than that of any table of Assay. It is not decoded: that would take time and memory for
+    /// whatever it claims.
     #[error(
         "cannot read {}: {}; take a copy of the file that is whole",
         assay_base::quote::line::path(path), claim.refusal(*seen, *most)
     )]
     Footer {
         path: PathBuf,
-        /// What there is too much of.
+        /// Exceeded limit.
         claim: Claim,
-        /// How much of it there is, as the footer says.
+        /// Number that the footer claims.
         seen: u64,
-        /// How much there may be.
+        /// Largest number allowed.
         most: u64,
     },
     /// The file does not hold what its name says: it is not a table, or not with these columns.
     #[error("cannot make sense of {}: {detail}", assay_base::quote::line::path(path))]
     Damaged {
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the damage.
         detail: String,
     },
 }
 
 impl FileError {
-    /// The file cannot be read.
     pub fn read(path: &Path, cause: io::Error) -> Self {
         Self::Read { path: path.to_owned(), cause }
     }
 
-    /// The file cannot be written.
     pub fn write(path: &Path, cause: io::Error) -> Self {
         Self::Write { path: path.to_owned(), cause }
     }
 
-    /// The file is damaged: `detail` says what is wrong with it.
     pub fn damaged(path: &Path, detail: impl Into<String>) -> Self {
         Self::Damaged { path: path.to_owned(), detail: detail.into() }
     }
 
-    /// Whether nothing is lost by it.
+    /// Whether the error loses no data.
     pub fn is_kept(&self) -> bool {
         matches!(self, Self::Kept { .. })
     }
 
-    /// What the system said, or would have.
+    /// Kind of the system's error.
     pub(crate) fn kind(&self) -> io::ErrorKind {
         match self {
             Self::Read { cause, .. } | Self::Write { cause, .. } => cause.kind(),

@@ -1,4 +1,4 @@
-//! Which type each field has that the library reads, in the footer of a Parquet file and in the head of a page.
+//! Types of the fields that the library reads, in the footer of a Parquet file and in the head of a page.
 //!
 //! The library reads a field that it knows as what it must be, whatever type the field says that it has, and skips one that it does not know by
 //! that type. A footer with another type for a known field would be two different ones to the library and to the walk ([`crate::table::thrift`]).
@@ -105,7 +105,7 @@ pub fn page_admits(path: &[i64], kind: u8) -> bool {
     }
 }
 
-/// Integers of every width lie alike.
+/// Integers of every width have the same encoding.
 fn is_integer(kind: u8) -> bool {
     INTEGERS.contains(&kind)
 }

@@ -25,7 +25,7 @@ pub use write::TableWriter;
 /// Rows per row group.
 pub const ROWS_PER_GROUP: usize = 65_536;
 
-/// What a column holds.
+/// Type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Unsigned 64-bit integer.
@@ -38,7 +38,7 @@ pub enum Kind {
     Bool,
 }
 
-/// One column: its name, what it holds and what it means.
+/// A column: its name, type and meaning.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     pub name: &'static str,
@@ -54,12 +54,12 @@ impl Column {
         Self { name, kind, optional: false, about }
     }
 
-    /// A column that may have none.
+    /// A column whose values may be null.
     pub const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Self {
         Self { name, kind, optional: true, about }
     }
 
-    /// The kind in the words of the reference page.
+    /// Name of the type on the reference page.
     pub fn kind_name(&self) -> &'static str {
         match (self.kind, self.optional) {
             (Kind::Uint, false) => "uint64",
@@ -88,17 +88,17 @@ pub enum Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    /// A value, or nothing.
+    /// A value, or null.
     pub fn opt_int(value: Option<i64>) -> Self {
         value.map_or(Cell::Null, Cell::Int)
     }
 
-    /// A value, or nothing.
+    /// A value, or null.
     pub fn opt_uint(value: Option<u64>) -> Self {
         value.map_or(Cell::Null, Cell::Uint)
     }
 
-    /// A value, or nothing.
+    /// A value, or null.
     pub fn opt_text(value: Option<&'a str>) -> Self {
         value.map_or(Cell::Null, Cell::Text)
     }

@@ -1,4 +1,4 @@
-//! How columns of a Parquet file are read back: whole, or a row group at a time. A file that is being written, or whose writer was
+//! Reading of columns from a Parquet file: whole, or a row group at a time. A file that is being written, or whose writer was
 //! killed, is read as far as it was written (see `unfinished`).
 //!
 //! What is in a file that somebody else wrote, or that was damaged, ends in an error that names the file.
@@ -22,8 +22,8 @@ use crate::table::rows::Recovered;
 use crate::table::unfinished::{footer_path, is_unfinished, partial_path};
 use crate::table::{Cell, FileError, Kind};
 
-/// The most that one value of a column that is added up can be: bytes of 280 terabytes, microseconds of nine years. Sums of 65,536 such
-/// values fit into 64 bits.
+/// Largest value of a column that is added up: bytes of 280 terabytes, microseconds of nine years. Sums of 65,536 such values
+/// fit into 64 bits.
 pub const MOST: u64 = 1 << 48;
 
 /// All values of a column, null where there is none.
@@ -53,7 +53,7 @@ impl Values {
 }
 
 impl Values {
-    /// A value of a row that is in no row group.
+    /// Adds a value of a row that is in no row group.
     fn push(&mut self, cell: Cell<'_>) -> Result<(), ParquetError> {
         match (self, cell) {
             (Values::Int(all), Cell::Null) => all.push(None),
@@ -154,7 +154,7 @@ impl Table {
         Ok(())
     }
 
-    /// Where the values of a column go. None: it was not requested, or another column of its name holds something else.
+    /// Values of a column, to be added to. None: it was not requested, or another column of its name has another type.
     fn column(
         &mut self,
         descriptor: &ColumnDescriptor,
@@ -181,7 +181,7 @@ impl Table {
         &self.others
     }
 
-    /// How many rows were read.
+    /// Number of rows that were read.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -271,17 +271,17 @@ impl Table {
         cell.unwrap_or(Cell::Null)
     }
 
-    /// A number as a narrower type, or a message that names the column.
+    /// A number as a narrower type, or an error that names the column.
     pub fn narrow<T: TryFrom<u64>>(&self, name: &str, value: u64) -> Result<T, FileError> {
         T::try_from(value).map_err(|_| self.out_of_range(name, value))
     }
 
-    /// A number that is none of what the column can hold.
+    /// Error for a number out of the column's range.
     pub fn out_of_range(&self, name: &str, value: u64) -> FileError {
         FileError::damaged(&self.path, format!("column {name} holds {value}, out of its range"))
     }
 
-    /// A value that the caller does not know.
+    /// Error for a value that the caller does not know.
     pub fn unknown(&self, name: &str, value: &str) -> FileError {
         FileError::damaged(&self.path, format!("column {name} holds {value:?}, which is not known"))
     }
@@ -305,15 +305,15 @@ impl Integers<'_> {
         Ok(self.int(row)?.cast_unsigned())
     }
 
-    /// An unsigned integer that is added to others, as counts, bytes and times are; null is an error, and so is more than [`MOST`]: it
-    /// was not counted, and a sum of such numbers could not be held.
+    /// An unsigned integer that is added to others, as counts, bytes and times are. Null is an error, and so is more than
+    /// [`MOST`]: no count reaches that, and a sum of such numbers would overflow.
     pub fn count(&self, row: usize) -> Result<u64, FileError> {
         let value = self.uint(row)?;
         if value > MOST { Err(self.table.out_of_range(self.name, value)) } else { Ok(value) }
     }
 }
 
-/// A part of a table.
+/// A row group of a table, or rows that are in none yet.
 enum Part<'a> {
     Group(&'a dyn RowGroupReader),
     /// The rows after the last group of a file that is not finished.
@@ -330,12 +330,12 @@ impl Part<'_> {
     }
 }
 
-/// Goes through the parts of a table.
+/// Calls `each` for the parts of a table.
 fn for_each_part(
     path: &Path,
     each: &mut dyn FnMut(Part<'_>) -> Result<(), ParquetError>,
 ) -> Result<(), FileError> {
-    // What is in a file that somebody else wrote, or that was damaged, is not for the library's asserts to end us.
+    // The library's asserts fail on some damaged files, and must not end this process.
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match is_unfinished(path) {
         false => for_each_of_finished(path, each),
         true => for_each_of_unfinished(path, each),
@@ -390,7 +390,7 @@ fn open(path: &Path) -> Result<File, FileError> {
     assay_base::files::open(path).map_err(|source| FileError::read(path, source))
 }
 
-/// What each column of a file is called and holds, in the file's order. Columns of no known kind are left out.
+/// Name and type of each column of a file, in its order. Columns of other types are left out.
 pub fn columns_of(path: &Path) -> Result<Vec<(String, Kind)>, FileError> {
     let mut columns = Vec::new();
     let footer = footer_path(path);

@@ -2,7 +2,7 @@
 //!
 //! It begins with the number of row groups that the rows come after (eight bytes, little-endian). Each row is the bytes of its cells,
 //! behind their number (four bytes); a cell is a byte for its kind and its value, and text stands behind the number of its bytes. A row
-//! that was cut off is none.
+//! that was cut off does not count.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,23 +16,23 @@ use crate::table::{Cell, FileError, ROWS_PER_GROUP};
 const BUFFER_BYTES: usize = 64 * 1024;
 /// Bytes of rows that are read at a time.
 const CHUNK_BYTES: usize = 16 << 20;
-/// A row of more bytes was not written by us: the texts of a row are bounded by what a head of HTTP may have.
+/// Upper bound on the bytes of a row: its texts are bounded by what a head of HTTP may have.
 const MOST_ROW_BYTES: usize = 64 << 20;
-/// What precedes the rows.
+/// Bytes before the rows.
 const HEAD_BYTES: u64 = 8;
 
-/// The file, from the side of who writes it. What cannot be written is kept here, and tried again.
+/// Writer of the file. Rows that cannot be written stay in memory, and are tried again.
 pub(crate) struct RowsFile {
     file: File,
-    /// What it is to begin with, if it does not yet.
+    /// Number of row groups that the file is to begin with, if it is not written yet.
     head: Option<u64>,
-    /// Bytes of it that hold its head and whole rows.
+    /// Length of the file up to its last whole row.
     whole_bytes: u64,
-    /// Rows in it, and in `unwritten`.
+    /// Rows in the file and in `unwritten`.
     rows: u64,
     unwritten: Vec<u8>,
     unwritten_rows: u64,
-    /// With so many bytes in `unwritten`, writing is tried.
+    /// Bytes in `unwritten` at which writing is tried.
     try_at: usize,
 }
 
@@ -51,7 +51,7 @@ impl RowsFile {
         rows.write().map(|()| rows)
     }
 
-    /// None of the rows so far; so many row groups are in the table.
+    /// Drops all rows, which the row groups of the table now have: `groups` of them.
     pub(crate) fn restart(&mut self, groups: u64) {
         (self.head, self.rows, self.unwritten_rows) = (Some(groups), 0, 0);
         self.unwritten.clear();
@@ -59,7 +59,7 @@ impl RowsFile {
         let _ = self.write();
     }
 
-    /// Adds a row; how many bytes it takes.
+    /// Adds a row; returns its bytes.
     pub(crate) fn push(&mut self, row: &[Cell<'_>]) -> usize {
         let before = self.unwritten.len();
         encode(row, &mut self.unwritten);
@@ -67,7 +67,7 @@ impl RowsFile {
         self.rows += 1;
         self.unwritten_rows += 1;
         if self.unwritten.len() >= self.try_at {
-            // Whoever keeps rows is told.
+            // A failed write is tried again; `write` reports it to those who keep rows.
             let _ = self.write();
         }
         bytes
@@ -93,7 +93,7 @@ impl RowsFile {
         Ok(())
     }
 
-    /// Forgets the rows that could not be written; how many.
+    /// Drops the rows that could not be written; returns their number.
     pub(crate) fn drop_unwritten(&mut self) -> u64 {
         self.unwritten.clear();
         self.try_at = BUFFER_BYTES;
@@ -101,12 +101,12 @@ impl RowsFile {
         std::mem::take(&mut self.unwritten_rows)
     }
 
-    /// Rows in it, written or not.
+    /// Rows, written or not.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Bytes of its rows, written or not.
+    /// Bytes of the file, written or not.
     pub(crate) fn bytes(&self) -> u64 {
         self.whole_bytes + self.unwritten.len() as u64
     }
@@ -148,7 +148,7 @@ fn encode(row: &[Cell<'_>], into: &mut Vec<u8>) {
     into[start..start + 4].copy_from_slice(&bytes.to_le_bytes());
 }
 
-/// Takes so many bytes off the front.
+/// Splits `count` bytes off the front.
 fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(count)?;
     *bytes = rest;
@@ -163,7 +163,7 @@ fn take_length(bytes: &mut &[u8]) -> Option<usize> {
     take_array(bytes).map(|length| u32::from_le_bytes(length) as usize)
 }
 
-/// The so many cells that a row consists of. None: it is no such row.
+/// Decodes a row of `count` cells. None: it is no such row.
 fn decode(mut row: &[u8], count: usize) -> Option<Vec<Cell<'_>>> {
     let mut cells = Vec::with_capacity(count);
     while let Some([kind]) = take_array(&mut row) {
@@ -186,8 +186,8 @@ fn decode(mut row: &[u8], count: usize) -> Option<Vec<Cell<'_>>> {
     (cells.len() == count).then_some(cells)
 }
 
-/// The whole rows at the front, as many as are in a row group at most, and how many bytes they take. None: one is whole, and no row of
-/// so many cells.
+/// Decodes the whole rows at the front, one row group of them at most; returns them and their bytes. None: a whole row does not
+/// have so many cells.
 fn decode_some(bytes: &[u8], cells: usize) -> Option<(Vec<Vec<Cell<'_>>>, usize)> {
     let (mut rows, mut left) = (Vec::new(), bytes);
     while rows.len() < ROWS_PER_GROUP {
@@ -199,18 +199,18 @@ fn decode_some(bytes: &[u8], cells: usize) -> Option<(Vec<Vec<Cell<'_>>>, usize)
     Some((rows, bytes.len() - left.len()))
 }
 
-/// The file, from the side of who reads it.
+/// Reader of the file.
 pub(crate) struct Recovered {
     path: PathBuf,
     file: File,
     groups: u64,
-    /// What was read of it, and what of that was not taken.
+    /// Bytes that were read and not yet decoded.
     read: Vec<u8>,
 }
 
 impl Recovered {
-    /// Opens it and reads what is usually all of it. To be called before the footer is read: a row group that is written in between
-    /// has these rows, and its number says so.
+    /// Opens the file and reads what is usually all of it. To be called before the footer is read: a row group that is written
+    /// in between has these rows, and the number of row groups shows it.
     pub(crate) fn open(table: &Path) -> Result<Self, FileError> {
         let path = rows_path(table);
         let mut file = assay_base::files::open(&path).map_err(|cause| FileError::read(&path, cause))?;
@@ -224,21 +224,21 @@ impl Recovered {
         Ok(recovered)
     }
 
-    /// Reads until there are so many bytes, or it ends; true if there is something new.
+    /// Reads until there are `bytes` bytes, or the file ends; true if there are new ones.
     fn read_more(&mut self, bytes: usize) -> Result<bool, FileError> {
         let more = bytes.saturating_sub(self.read.len()) as u64;
         let read = self.file.by_ref().take(more).read_to_end(&mut self.read);
         read.map(|new| new > 0).map_err(|cause| FileError::read(&self.path, cause))
     }
 
-    /// Whether its writer has begun it anew. Then it did so before any other row came into it: what was read until now is as it was.
+    /// Whether the writer has restarted the file. It does so before it adds any other row: what was read until then is valid.
     fn is_restarted(&self) -> bool {
         let mut head = [0; HEAD_BYTES as usize];
         let read = self.file.read_exact_at(&mut head, 0);
         read.is_err() || u64::from_le_bytes(head) != self.groups
     }
 
-    /// Goes through those that are whole, many at a time, beside a footer of so many row groups; each has so many cells.
+    /// Calls `each` with the whole rows, many at a time and each of `cells` cells, if they come after `groups` row groups.
     pub(crate) fn for_each<E: From<FileError>>(
         self,
         groups: usize,
@@ -248,7 +248,7 @@ impl Recovered {
         if self.groups == groups as u64 { self.for_each_anyway(cells, each) } else { Ok(()) }
     }
 
-    /// The same, whatever footer they come after.
+    /// The same, whatever the number of row groups.
     pub(crate) fn for_each_anyway<E: From<FileError>>(
         mut self,
         cells: usize,
@@ -284,7 +284,7 @@ impl Recovered {
 
 #[cfg(test)]
 impl RowsFile {
-    /// From now on nothing can be written to it, as on a disk without room.
+    /// Makes every write fail, as on a disk without room.
     pub(crate) fn fill_disk(&mut self, path: &Path) {
         self.file = assay_base::files::open(path).unwrap();
     }

@@ -1,4 +1,4 @@
-//! The compact protocol of Thrift, in which Parquet writes its footer and the head of each page: walked, to see what it claims.
+//! Walk through the compact protocol of Thrift, in which Parquet writes its footer and the head of each page, to see what it claims.
 //!
 //! A list of booleans says how many it has, and the library that decodes Parquet skips that many without looking for them: six bytes
 //! keep it busy for seconds, and a footer has room for thousands of them; and what follows them is another footer to it than to the walk. What is
@@ -9,20 +9,20 @@
 
 use std::ops::RangeInclusive;
 
-/// Structs and lists within each other; Parquet has ten.
+/// Upper bound on the nesting of structs and lists; Parquet has ten.
 const MOST_DEPTH: u32 = 32;
 
-/// What is wrong with a struct.
+/// Error of a walk through a struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
-    /// The bytes end within it.
+    /// The bytes end within the struct.
     Truncated,
-    /// It cannot be what it says that it is: a list with more elements than bytes or with booleans, a type that there is not or that a field does
-    /// not have, too many structs within each other.
+    /// The struct contradicts itself: a list with more elements than bytes or with booleans, a type that does not exist or that
+    /// a field does not have, too many structs within each other.
     Impossible,
 }
 
-/// What is told of a struct. A path is the number of each field on the way, from the outermost struct inwards.
+/// Receiver of what a walk finds. A path is the number of each field on the way, from the outermost struct inwards.
 pub trait Visitor {
     /// A field with an integer.
     fn integer(&mut self, _path: &[i64], _value: i64) {}
@@ -36,7 +36,7 @@ pub trait Visitor {
     fn element(&mut self, _path: &[i64]) {}
 }
 
-/// Walks through the struct that `bytes` begin with, and tells what is in it; how many bytes it has.
+/// Walks through the struct at the front of `bytes`; returns its length.
 pub fn walk(bytes: &[u8], visitor: &mut impl Visitor) -> Result<usize, Wrong> {
     let mut walker = Walker { bytes, at: 0, path: Vec::new(), visitor };
     walker.skip_struct(MOST_DEPTH)?;
@@ -97,8 +97,7 @@ impl<V: Visitor> Walker<'_, V> {
         Ok((coded >> 1).cast_signed() ^ -(coded & 1).cast_signed())
     }
 
-    /// By how much the number of the next field is greater than that of the one before (0: its number follows), and its type; none: the
-    /// struct ends.
+    /// Increment of the next field's number over the one before (0: its number follows), and its type; none: the struct ends.
     fn field(&mut self) -> Result<Option<(u8, u8)>, Wrong> {
         let head = self.byte()?;
         Ok((head & 0x0f != 0).then_some((head >> 4, head & 0x0f)))

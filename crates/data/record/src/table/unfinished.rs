@@ -1,4 +1,4 @@
-//! What makes a table readable while it is being written, and if its writer is killed.
+//! Recoverable tables: readable while they are being written, and after their writer was killed.
 //!
 //! A Parquet file can be read only with its footer, which is written last. Beside the data of a table that is *recoverable*
 //! (`NAME.partial`) there are two files until it is finished:
@@ -22,7 +22,7 @@ use parquet::file::writer::SerializedFileWriter;
 use crate::table::rows::{Recovered, RowsFile};
 use crate::table::{Cell, FileError};
 
-/// The name that a file has while it is being written.
+/// Name of a file while it is being written.
 pub fn partial_path(path: &Path) -> PathBuf {
     with_ending(path, ".partial")
 }
@@ -57,12 +57,12 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
 pub(crate) struct Unfinished {
     path: PathBuf,
     rows: RowsFile,
-    /// Rows at the front of them that are in row groups, of which the footer does not tell yet.
+    /// Rows at the front that are in row groups which the footer does not list yet.
     in_groups: u64,
 }
 
 impl Unfinished {
-    /// A table without rows, whose schema is in its footer.
+    /// Creates the files of a table without rows; the footer has its schema.
     pub(crate) fn create(path: &Path, writer: &mut SerializedFileWriter<File>) -> Result<Self, FileError> {
         let rows_path = rows_path(path);
         let rows = RowsFile::create(&rows_path).map_err(|cause| FileError::write(&rows_path, cause))?;
@@ -71,35 +71,36 @@ impl Unfinished {
         Ok(unfinished)
     }
 
-    /// A row that is not part of a row group yet; how many bytes it takes.
+    /// Adds a row that is in no row group yet; returns its bytes.
     pub(crate) fn push(&mut self, row: &[Cell<'_>]) -> usize {
         self.rows.push(row)
     }
 
-    /// From now on, the rows that were pushed outlive this process. After an error, those that do not are tried again.
+    /// Passes all rows to the system, so that they outlive this process. After an error, the rest is tried again.
     pub(crate) fn write(&mut self) -> Result<(), FileError> {
         self.rows.write().map_err(|cause| FileError::write(&rows_path(&self.path), cause))
     }
 
-    /// Bytes of rows that do not outlive this process.
+    /// Bytes of rows that would be lost with this process.
     pub(crate) fn unwritten_bytes(&self) -> usize {
         self.rows.unwritten_bytes()
     }
 
-    /// Row groups were written that have all rows so far.
+    /// Replaces the footer after row groups were written that have all rows so far.
     pub(crate) fn add_groups(&mut self, writer: &mut SerializedFileWriter<File>) {
         match self.write_footer(writer) {
-            // Rows behind the number of before are part of the groups: who is killed before this leaves no row twice.
+            // Until then, the old number in the rows file differs from the footer: a process killed here leaves no row twice.
             Ok(()) => {
                 self.rows.restart(writer.flushed_row_groups().len() as u64);
                 self.in_groups = 0;
             }
-            // The footer of before stands, with the rows beside it.
+            // The old footer stands, with the rows beside it.
             Err(_) => self.in_groups = self.rows.rows(),
         }
     }
 
-    /// There is no room for the rows so far in a row group: they stay in their file. Those that this has no room for are lost: how many.
+    /// Leaves the rows so far in their file, because there is no room for a row group. Returns the number of those that are lost
+    /// because the file has no room either.
     pub(crate) fn set_aside(&mut self) -> u64 {
         match self.rows.write() {
             Ok(()) => 0,
@@ -118,7 +119,7 @@ impl Unfinished {
         (self.rows.rows() - self.in_groups, self.rows.bytes())
     }
 
-    /// Reads the rows that are in no row group back, many at a time, each of so many cells, and puts them into row groups with `each`.
+    /// Reads the rows that are in no row group back, many at a time, each of `cells` cells; `each` puts them into row groups.
     pub(crate) fn take_back(
         &mut self,
         cells: usize,
@@ -141,7 +142,7 @@ impl Unfinished {
     }
 
     fn write_footer(&mut self, writer: &mut SerializedFileWriter<File>) -> io::Result<()> {
-        // The footer must not speak of data that only this process has.
+        // The footer must not refer to data that only this process has.
         writer.flush()?;
         let footer = footer(writer).map_err(io::Error::other)?;
         let footer_path = footer_path(&self.path);
@@ -150,7 +151,7 @@ impl Unfinished {
         std::fs::rename(&written, &footer_path)
     }
 
-    /// The table is whole, and has its name.
+    /// Removes the files of a table that is whole and has its name.
     pub(crate) fn remove(self) {
         // What cannot be removed is passed over by readers: the table is there.
         let _ = std::fs::remove_file(footer_path(&self.path));

@@ -1,4 +1,4 @@
-//! How rows become columns in a Parquet file.
+//! Writing of rows to a Parquet file.
 
 use std::fs::File;
 use std::io;
@@ -15,14 +15,14 @@ use crate::table::buffer::{ColumnBuffer, schema};
 use crate::table::unfinished::{Unfinished, partial_path};
 use crate::table::{Cell, Column, FileError, ROWS_PER_GROUP};
 
-/// Texts of so many bytes are written as a row group, however few rows they are: those that others choose, such as URLs, may be a
+/// Bytes of texts at which a row group is written, however few rows it has: those that others choose, such as URLs, may be a
 /// thousand times as long as usual.
 const TEXT_BYTES_PER_GROUP: usize = 16 << 20;
 
-/// Room that is left free on a disk for what belongs to a table beside its rows, its footer above all.
+/// Bytes left free on a disk for what belongs to a table beside its rows, its footer above all.
 const MARGIN_BYTES: u64 = 256 * 1024;
 
-/// Bytes of rows that could not be kept beside a table, after which they are put into a row group, if there is room for one.
+/// Bytes of rows that could not be kept beside a table at which they go into a row group, if there is room for one.
 const MOST_UNWRITTEN_BYTES: usize = 16 << 20;
 
 /// Writes rows to a Parquet file. Until [`TableWriter::finish`] the file is called `NAME.partial`.
@@ -35,9 +35,9 @@ pub struct TableWriter {
     partial: PathBuf,
     columns: Vec<Column>,
     buffers: Vec<ColumnBuffer>,
-    /// Rows that have come together.
+    /// Rows in the buffers, or beside the table.
     rows: usize,
-    /// Bytes of the texts in them, each of which is kept once.
+    /// Bytes of the texts in them, each counted once.
     text_bytes: usize,
     rows_per_group: usize,
     /// Rows that could not be written.
@@ -45,14 +45,14 @@ pub struct TableWriter {
     writer: SerializedFileWriter<File>,
     /// A row group broke off: no other can follow.
     is_broken: bool,
-    /// What makes it readable before it is finished.
+    /// Files that make the table readable before it is finished, if it is recoverable.
     unfinished: Option<Unfinished>,
-    /// Why rows are only beside the table: as a rule, there was no room for a row group. None: they are not.
+    /// Reason for which rows are only beside the table: as a rule, no room for a row group. None: they are not.
     aside: Option<io::ErrorKind>,
 }
 
 impl TableWriter {
-    /// Begins a file of these columns.
+    /// Creates a file with these columns.
     pub fn create(path: &Path, columns: Vec<Column>) -> Result<Self, FileError> {
         let partial = partial_path(path);
         let file = File::create(&partial).map_err(|source| FileError::write(&partial, source))?;
@@ -83,23 +83,23 @@ impl TableWriter {
         })
     }
 
-    /// Begins a file that [`Table::read`](crate::table::Table::read) can read before it is finished, also if its writer is killed: up to the
-    /// last row before [`TableWriter::keep`] was called.
+    /// Creates a file that [`Table::read`](crate::table::Table::read) can read before it is finished, also if its writer is
+    /// killed: up to the last row before [`TableWriter::keep`] was called.
     pub fn create_recoverable(path: &Path, columns: Vec<Column>) -> Result<Self, FileError> {
         let mut table = Self::create(path, columns)?;
         table.unfinished = Some(Unfinished::create(path, &mut table.writer)?);
         Ok(table)
     }
 
-    /// Writes a row group as soon as so many rows have come together, [`ROWS_PER_GROUP`] at most: a table that gets a row now and then
-    /// would grow in memory for many hours.
+    /// Writes a row group of every `rows` rows, [`ROWS_PER_GROUP`] at most: a table that gets a row now and then would grow in
+    /// memory for many hours.
     #[must_use]
     pub fn in_groups_of(mut self, rows: usize) -> Self {
         self.rows_per_group = rows.clamp(1, ROWS_PER_GROUP);
         self
     }
 
-    /// From now on, all rows so far outlive this process, if the table is recoverable. After an error, those that do not are tried again.
+    /// Makes all rows so far outlive this process, if the table is recoverable. After an error, the rest is tried again.
     pub fn keep(&mut self) -> Result<(), FileError> {
         self.unfinished.as_mut().map_or(Ok(()), Unfinished::write)
     }
@@ -133,15 +133,15 @@ impl TableWriter {
         }
     }
 
-    /// Writes the rows that have come together.
+    /// Writes the rows so far.
     pub fn flush(&mut self) -> Result<(), FileError> {
-        // Where that is not known, it is tried.
+        // Where free space is not known, writing is tried.
         let free = rustix::fs::statvfs(&self.partial)
             .map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
         self.flush_into(free)
     }
 
-    /// Writes the rows that have come together, if there are so many bytes of room on the disk.
+    /// Writes the rows so far, if the disk has room for them in `free_bytes`.
     fn flush_into(&mut self, free_bytes: u64) -> Result<(), FileError> {
         if self.rows == 0 && self.aside.is_none() {
             return Ok(());
@@ -177,7 +177,7 @@ impl TableWriter {
         FileError::Kept { path: self.path.clone(), rows, cause }
     }
 
-    /// Refuses to begin what takes so many bytes at most, where there is no room for it.
+    /// Refuses to begin a row group of up to `bytes` bytes where there is no room for it.
     fn check_room(&self, bytes: u64, free_bytes: u64) -> Result<(), FileError> {
         if bytes.saturating_add(MARGIN_BYTES) <= free_bytes && !self.is_broken {
             return Ok(());
@@ -194,7 +194,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Puts the rows that are only beside the table into it.
+    /// Writes the rows that are only beside the table into row groups.
     fn take_back(&mut self, free_bytes: u64) -> Result<(), FileError> {
         let Some(mut unfinished) = self.unfinished.take() else { return Ok(()) };
         let room = self.check_room(unfinished.aside().1, free_bytes);
@@ -227,8 +227,9 @@ impl TableWriter {
         written
     }
 
-    /// Writes what is left and the footer, and gives the file its name; also where there is no room for what is left, which is then
-    /// an error. A recoverable table stays unfinished where there is no room ([`FileError::Kept`]), and can be read as it is.
+    /// Writes the remaining rows and the footer, and gives the file its name; also where there is no room for these rows, which
+    /// is then an error. A recoverable table stays unfinished where there is no room ([`FileError::Kept`]), and can be read as
+    /// it is.
     pub fn finish(mut self) -> Result<(), FileError> {
         let flushed = self.flush();
         if let Some(cause) = self.aside {
