@@ -7,42 +7,40 @@
 
 use std::fmt::Write as _;
 
-/// What came of a case.
+/// Result of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Passed,
-    /// It does not; why.
+    /// The case failed, for this reason.
     Failed(String),
-    /// It could not be tried, though it had to be; why.
+    /// The case could not be run, for this reason.
     Error(String),
-    /// It was not decided; why.
+    /// The case was not decided, for this reason.
     Skipped(String),
 }
 
-/// One thing that was tried.
+/// A test case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// What it belongs to; readers group by it.
+    /// Class of the case, by which readers group.
     pub class: String,
     pub name: String,
-    /// What came of it.
     pub outcome: Outcome,
 }
 
-/// Cases that belong together.
+/// A group of cases.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suite {
-    /// What they have in common.
     pub name: String,
-    /// When they were begun, as ISO 8601 in UTC without a zone; none: not known.
+    /// Start, as ISO 8601 in UTC without a zone; none: not known.
     pub timestamp: Option<String>,
-    /// How long they took, in seconds; none: not known.
+    /// Duration in seconds; none: not known.
     pub time_s: Option<f64>,
     /// The cases, in the order in which they are shown.
     pub cases: Vec<Case>,
 }
 
-/// The document. `name`: what made it.
+/// The document; `name` is that of the tool.
 pub fn document(name: &str, suites: &[Suite]) -> String {
     let mut xml =
         format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\">\n", escaped(name));

@@ -12,7 +12,7 @@
 /// The counter's step: 2^64 over the golden ratio, odd.
 pub const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Where FNV-1a begins.
+/// Offset basis of FNV-1a.
 pub const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// Scatters one word over all 64 bits; a bijection. 0 stays 0, and few bits stay recognisable in sums: seeds that
@@ -81,7 +81,7 @@ impl Rng {
         Self { state: seed }
     }
 
-    /// Seeded by what it is for and whom it is for.
+    /// Seeded by a purpose and an identity.
     #[inline]
     pub fn of(purpose: impl Into<u64>, words: &[u64]) -> Self {
         Self::new(hash(purpose, words))

@@ -1,12 +1,11 @@
-//! What load that adapts came to. Decisions of the robots' conductor, as they report them and as the run directory keeps
-//! them.
+//! Decisions on adaptive load, as the robots' coordinator reports them and as the run directory keeps them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::declared::{Kind, Measure, Value};
 use crate::series;
 
-/// What was decided.
+/// A decision on adaptive load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decided {
@@ -22,10 +21,9 @@ pub enum Decided {
 }
 
 impl Decided {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Load, Self::Population, Self::End, Self::Print];
 
-    /// Its name in records.
+    /// Name in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Load => "load",

@@ -10,7 +10,7 @@ use crate::histogram::{Histogram, MAX_US};
 #[derive(Debug, Clone)]
 pub struct Censored {
     ended: Histogram,
-    /// How many waits are open.
+    /// Number of open waits.
     open: u64,
     /// All, the open waits as long as they were when they were cut off.
     shortest: Histogram,
@@ -21,9 +21,9 @@ pub struct Censored {
 /// A figure in microseconds, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// It is not less.
+    /// Lower bound.
     pub low_us: f64,
-    /// It is not more; none: nothing says how much it is.
+    /// Upper bound; none: there is none.
     pub high_us: Option<f64>,
 }
 
@@ -58,17 +58,17 @@ impl Censored {
         Self { ended, open, shortest, longest: Some(longest) }
     }
 
-    /// How many there are, open ones among them.
+    /// Number of times, open ones included.
     pub fn count(&self) -> u64 {
         self.shortest.count()
     }
 
-    /// How many of them have no end.
+    /// Number of open waits.
     pub fn open(&self) -> u64 {
         self.open
     }
 
-    /// All of them, the open ones as long as they had waited.
+    /// All times, the open ones as long as they had waited.
     pub fn shortest(&self) -> &Histogram {
         &self.shortest
     }
@@ -87,17 +87,14 @@ impl Censored {
         Some(Bounds { low_us: low_us as f64, high_us })
     }
 
-    /// The mean.
     pub fn mean(&self) -> Option<Bounds> {
         self.shortest.mean_us().map(|us| self.unless_open(us))
     }
 
-    /// The longest.
     pub fn max(&self) -> Option<Bounds> {
         self.shortest.max_us().map(|us| self.unless_open(us as f64))
     }
 
-    /// The shortest.
     pub fn min(&self) -> Option<Bounds> {
         let low_us = self.shortest.min_us()? as f64;
         Some(Bounds { low_us, high_us: self.ended.min_us().map(|us| us as f64) })

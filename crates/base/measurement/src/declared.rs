@@ -1,4 +1,4 @@
-//! How a measurement is declared: once, with its name, its meaning, how it merges and what reports it.
+//! Declaration of measurements: once, with their names, their meanings, how they merge and what reports them.
 //!
 //! [`counts!`](macro@crate::counts) declares counters, which add up, and [`series!`](macro@crate::series) what is measured in an
 //! interval. Both generate the struct, with each field's meaning as its documentation, and [`Described::FIELDS`]. The tables
@@ -7,29 +7,24 @@
 //!
 //! A field's unit is part of its name (`_bytes`, `_us`, `_ms`, `_ns`), as columns are named.
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// An unsigned number.
     Uint,
     /// An unsigned number, or nothing.
     OptionalUint,
     /// A number with a fraction.
     Float,
-    /// A text.
     Text,
 }
 
 /// A value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
-    /// An unsigned number.
     Uint(u64),
     /// A number with a fraction.
     Float(f64),
-    /// A text.
     Text(&'a str),
-    /// Nothing.
     None,
 }
 
@@ -42,10 +37,9 @@ impl Value<'_> {
 
 /// A type that a declared field can have.
 pub trait Measure {
-    /// What a column of it holds.
+    /// Type of its column.
     const KIND: Kind;
 
-    /// The value.
     fn value(&self) -> Value<'_>;
 
     /// Takes a value; false: it is of another kind, or out of range.
@@ -116,7 +110,7 @@ impl Measure for String {
     }
 }
 
-/// What was added since `before`: the difference of each number.
+/// Difference of each number since `before`.
 pub fn since<T: Described>(now: &T, before: &T) -> T {
     let mut added = T::default();
     for field in T::FIELDS {
@@ -127,40 +121,32 @@ pub fn since<T: Described>(now: &T, before: &T) -> T {
     added
 }
 
-/// What a number is counted in.
+/// Unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Things.
     Count,
-    /// Bytes.
     Bytes,
-    /// Microseconds.
     Microseconds,
-    /// Milliseconds.
     Milliseconds,
-    /// Nanoseconds.
     Nanoseconds,
 }
 
 /// A field of `T`.
 #[derive(Debug)]
 pub struct Field<T: 'static> {
-    /// Its name: that of the field, of its column and of its field in the journal.
+    /// Name of the field, of its column and of its field in the journal.
     pub name: &'static str,
-    /// What it means: a phrase, without a capital letter or a full stop.
+    /// Meaning: a phrase, without a capital letter or a full stop.
     pub meaning: &'static str,
-    /// What its column holds.
     pub kind: Kind,
     /// The metric that shows it while a run goes on; none: no metric does.
     pub metric: Option<Metric>,
-    /// Its value.
     pub get: fn(&T) -> Value<'_>,
     /// Sets it; false: the value is of another kind, or out of range.
     pub set: fn(&mut T, Value<'_>) -> bool,
 }
 
 impl<T> Field<T> {
-    /// What it is counted in.
     pub fn unit(&self) -> Unit {
         match self.name.rsplit('_').next() {
             _ if self.name.split('_').any(|part| part == "bytes") => Unit::Bytes,
@@ -174,7 +160,7 @@ impl<T> Field<T> {
 
 /// A type that was declared.
 pub trait Described: Default + 'static {
-    /// Its fields, in the order of their columns.
+    /// Fields in the order of their columns.
     const FIELDS: &'static [Field<Self>];
 }
 
@@ -192,9 +178,8 @@ pub fn add<T: Described>(item: &mut T, name: &str, more: u64) -> bool {
     })
 }
 
-/// What can be added to another of its type.
+/// Addition to a value of the same type.
 pub trait Merge {
-    /// Adds another.
     fn merge(&mut self, from: &Self);
 }
 
@@ -209,23 +194,21 @@ impl<K: Ord + Clone> Merge for std::collections::BTreeMap<K, u64> {
 /// A metric, or one series of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
-    /// Its name without `assay_`, unit and `_total`.
+    /// Name without `assay_`, unit and `_total`.
     pub stem: &'static str,
     /// True: it goes up and down; else it only grows.
     pub gauge: bool,
     /// Name and value of the label that tells it from others of the metric.
     pub label: Option<(&'static str, &'static str)>,
-    /// What the metric means, a sentence; none: what its field means.
+    /// Meaning of the metric, a sentence; none: that of its field.
     pub help: Option<&'static str>,
 }
 
 impl Metric {
-    /// A counter.
     pub const fn counter(stem: &'static str) -> Self {
         Self { stem, gauge: false, label: None, help: None }
     }
 
-    /// A gauge.
     pub const fn gauge(stem: &'static str) -> Self {
         Self { stem, gauge: true, label: None, help: None }
     }
@@ -288,7 +271,6 @@ macro_rules! counts {
         }
 
         impl $name {
-            /// Adds another's counts.
             pub fn merge(&mut self, from: &Self) {
                 $($crate::counts!(@add self.$field, from.$field $(, $rule)?);)+
                 $($($crate::declared::Merge::merge(&mut self.$beside, &from.$beside);)*)?

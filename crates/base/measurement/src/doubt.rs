@@ -73,7 +73,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them, worst first.
+    /// All reasons, worst first.
     pub const ALL: [Reason; 16] = [
         Reason::RoleFailed,
         Reason::LabFailed,
@@ -115,7 +115,6 @@ impl Reason {
         }
     }
 
-    /// Who is to blame for it.
     pub fn blame(self) -> Blame {
         match self {
             Reason::LabFailed
@@ -127,7 +126,7 @@ impl Reason {
         }
     }
 
-    /// Why it matters, in a sentence.
+    /// Consequence, in a sentence.
     pub fn why(self) -> &'static str {
         match self {
             Reason::RoleFailed => "what it did not report is missing from the numbers",
@@ -155,7 +154,7 @@ impl Reason {
         }
     }
 
-    /// What to do about it, in a sentence.
+    /// Advice, in a sentence.
     pub fn advice(self) -> &'static str {
         match self {
             Reason::RoleFailed => "read its own words in `roles/` of the run directory, and run again",
@@ -191,7 +190,7 @@ impl Reason {
     }
 }
 
-/// Which figures nothing is known about.
+/// Figures that a doubt leaves unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Extent {
     /// None: what can have been done to each of them has bounds.
@@ -199,7 +198,6 @@ pub enum Extent {
     Nothing,
     /// Times and rates; what was counted stands.
     Times,
-    /// All.
     Everything,
 }
 
@@ -229,17 +227,17 @@ pub struct Doubt {
 }
 
 impl Doubt {
-    /// A serious one, in the words of the list.
+    /// A serious doubt, with the texts of the list.
     pub fn serious(reason: Reason, seen: impl Into<String>) -> Self {
         Self { serious: true, ..Self::worth_knowing(reason, seen) }
     }
 
-    /// It touches the phase of this index.
+    /// Whether the doubt concerns the phase of this index.
     pub fn touches(&self, phase: usize) -> bool {
         self.phases.is_empty() || self.phases.iter().any(|touched| usize::from(*touched) == phase)
     }
 
-    /// Which figures of the phases that it touches are not known because of it.
+    /// Figures of the phases concerned that are not known because of it.
     pub fn leaves_unknown(&self) -> Extent {
         match self.reason {
             _ if !self.serious => Extent::Nothing,
@@ -250,7 +248,7 @@ impl Doubt {
         }
     }
 
-    /// One that is worth knowing, in the words of the list.
+    /// A doubt that is worth knowing, with the texts of the list.
     pub fn worth_knowing(reason: Reason, seen: impl Into<String>) -> Self {
         Self {
             reason,

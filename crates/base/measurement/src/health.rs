@@ -1,5 +1,4 @@
-//! How well Assay itself did in a second. What each worker thread saw of itself, where it stood still, and how quiet the
-//! machine was before the run.
+//! Assay's own condition, second by second: each worker thread's view of itself, stalls, and the noise of the machine before the run.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +21,7 @@ series! {
         accept_queue: u32 = "origins: most connections that waited to be accepted on one of its listeners";
         accept_queue_limit: u32 = "the limit of that";
     } beside {
-        /// How late its timer was served: the dispatcher's clock − the earliest deadline, each time it woke.
+        /// Delay of the thread's timer: the dispatcher's clock − the earliest deadline, each time it woke.
         timer_lag: SparseHistogram,
     }
 }
@@ -41,7 +40,7 @@ series! {
 }
 
 series! {
-    /// How late a bare timer was on the thread's own processor before the run: what the machine itself adds.
+    /// Delay of a bare timer on the thread's own processor before the run: the machine's own share.
     pub struct Baseline {
         role: String = "`robots` or `origins`";
         thread: u32 = "number of the thread within its role";
@@ -54,8 +53,8 @@ series! {
 }
 
 series! {
-    /// What the network stack of a namespace counted in one interval; differences, but for levels. Without namespaces of their
-    /// own, all roles are in that of the machine.
+    /// Counters of a namespace's network stack in one interval; differences, but for levels. Without namespaces of their own, all roles are
+    /// in that of the machine.
     pub struct NetworkInterval {
         start_ms: u64 = "when the interval began, in milliseconds since the start of the run";
         length_ms: u64 = "how long it lasted, in milliseconds";
@@ -83,7 +82,7 @@ series! {
 }
 
 series! {
-    /// What one direction of a link carried in one interval. What came before the start of the run is an interval of no length.
+    /// Traffic of one direction of a link in one interval. Packets from before the start of the run are in an interval of no length.
     #[derive(Eq)]
     pub struct LinkInterval {
         start_ms: u64 = "when the interval began, in milliseconds since the start of the run";
@@ -99,13 +98,13 @@ series! {
         queue_full: u64 = "packets that found the queue full";
         failed: u64 = "packets that the link could not carry for reasons of its own";
     } beside {
-        /// How late packets came out, beside what was requested.
+        /// Delay of packets beyond the one that was requested.
         lateness: SparseHistogram,
     }
 }
 
 series! {
-    /// What one processor of this machine did in one interval, for whomever.
+    /// Use of one processor of this machine in one interval, by all processes.
     #[derive(Eq)]
     pub struct ProcessorInterval {
         start_ms: u64 = "when the interval began, in milliseconds since the start of the run";

@@ -22,7 +22,6 @@ const BUCKETS: usize = 1024;
 pub struct Histogram {
     /// Values in each bucket; those behind its end have none.
     counts: Vec<u64>,
-    /// Number of values.
     count: u64,
     /// Exact sum of the recorded values, for the mean.
     sum_us: u64,
@@ -66,7 +65,6 @@ pub struct SparseHistogram {
 }
 
 impl SparseHistogram {
-    /// Number of values.
     pub fn count(&self) -> u64 {
         self.buckets.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
@@ -90,7 +88,6 @@ fn sum(counts: &[u64]) -> u64 {
 }
 
 impl Histogram {
-    /// An empty histogram.
     pub fn new() -> Self {
         Self::default()
     }
@@ -173,8 +170,8 @@ impl Histogram {
         self.counts.iter().copied().enumerate().filter(|(_, count)| *count > 0)
     }
 
-    /// These values without those of another histogram, which are all among them. The largest of those that are left is
-    /// known as well as its bucket.
+    /// The values without those of another histogram, which are all among them. The largest of those that are left is known as well as its
+    /// bucket.
     #[must_use]
     pub fn without(&self, part: &Histogram) -> Self {
         let mut rest = Self::new();
@@ -190,7 +187,6 @@ impl Histogram {
         rest
     }
 
-    /// Number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -250,7 +246,6 @@ impl Histogram {
         high_us(bucket_of(value_us))
     }
 
-    /// Forgets everything.
     pub fn clear(&mut self) {
         self.counts.fill(0);
         (self.count, self.sum_us, self.max_us) = (0, 0, 0);

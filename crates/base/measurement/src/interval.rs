@@ -113,13 +113,13 @@ series! {
     }
 }
 
-/// What the robots did in one interval that lies within one phase.
+/// Counts and times of the robots in one interval, which lies within one phase.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RobotInterval {
     /// Milliseconds since the start of the run at which the interval began.
     pub start_ms: u64,
-    /// How long it lasted.
+    /// Length of the interval in milliseconds.
     pub length_ms: u64,
     /// Index of the phase that its xacts belong to.
     pub phase: u16,
@@ -140,10 +140,10 @@ pub struct RobotInterval {
     pub unsent_wait: SparseHistogram,
     /// The same waits, as short as they can have been without Assay's delays of the requests before them.
     pub unsent_least: SparseHistogram,
-    /// How long responses lay unread: from the kernel's receipt of their last bytes until the robot had read them.
-    /// Only where the kernel tells when it received something. The first 0.1 ms of it is in none of the times above.
+    /// Time that responses lay unread: from the kernel's receipt of their last bytes until the robot had read them. Only where the kernel
+    /// tells when it received something. The first 0.1 ms of it is in none of the times above.
     pub unread: SparseHistogram,
-    /// How long TLS handshakes took: from the connection until data could be sent, the robot's own share of the work included.
+    /// Duration of TLS handshakes: from the connection until data could be sent, the robot's own share of the work included.
     pub handshake: SparseHistogram,
     /// Levels at the end.
     pub levels: RobotLevels,
@@ -207,13 +207,13 @@ impl RobotInterval {
     }
 }
 
-/// What the origins did in one interval that lies within one phase.
+/// Counts and times of the origins in one interval, which lies within one phase.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OriginInterval {
     /// Milliseconds since the start of the run at which the interval began.
     pub start_ms: u64,
-    /// How long it lasted.
+    /// Length of the interval in milliseconds.
     pub length_ms: u64,
     /// Index of the phase, as the requests themselves say.
     pub phase: u16,
@@ -221,7 +221,7 @@ pub struct OriginInterval {
     pub counts: OriginCounts,
     /// Last byte written − request complete, think time included.
     pub service: SparseHistogram,
-    /// How much later than due think times ended.
+    /// Delay of the ends of think times.
     pub lateness: SparseHistogram,
     /// Open connections at the end.
     pub connections: u64,
@@ -239,7 +239,7 @@ impl OriginInterval {
 }
 
 series! {
-    /// What a process (or a tree of them) used in one interval.
+    /// Resources that a process (or a tree of them) used in one interval.
     pub struct HostInterval {
         start_ms: u64 = "when the interval began, in milliseconds since the start of the run";
         length_ms: u64 = "how long it lasted, in milliseconds";
@@ -267,7 +267,7 @@ series! {
         cache_bytes: Option<u64> =
             "page cache at the end: of the role's control group (null where it has none), of the machine (`host`)";
     } beside {
-        /// How long the threads of the target waited for processors in each stretch of 2 ms, added up; empty of all others.
+        /// Waits of the target's threads for processors in each stretch of 2 ms, added up; empty for all others.
         waits: SparseHistogram,
     }
 }

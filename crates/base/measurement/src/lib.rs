@@ -1,8 +1,7 @@
-//! What is counted and timed: counters and histograms of one second ([`interval`]), what an xact was, what a machine and a
-//! process did meanwhile, and what may be wrong with a figure because of it.
+//! Measurements: counters and histograms of one second ([`interval`]), what an xact was, what a machine and a process did meanwhile, and
+//! what may be wrong with a figure because of it.
 //!
-//! Raw is recorded, summaries are made late: percentiles are computed from merged histograms only
-//! ([`histogram::Histogram`]).
+//! Raw values are recorded, summaries are made late: percentiles are computed from merged histograms only ([`histogram::Histogram`]).
 //!
 //! *Does not:* store anything (that is `assay-record`), measure, judge, or touch a socket, file or clock.
 

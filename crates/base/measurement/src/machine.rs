@@ -1,5 +1,4 @@
-//! What the machine under a run did in a second. Its memory, its disks, its interfaces, and the requests that went to a
-//! disk.
+//! The machine under a run, second by second: its memory, its disks, its interfaces, and the requests that went to a disk.
 
 use crate::series;
 

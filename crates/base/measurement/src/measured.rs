@@ -17,7 +17,7 @@ use crate::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInte
 /// One reading of the target's own counters.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProxySample {
-    /// Whose they are, where several caches work together; else empty.
+    /// Cache that they belong to, where several work together; else empty.
     #[serde(default)]
     pub cache: String,
     /// Milliseconds since the start of the run.
@@ -26,7 +26,7 @@ pub struct ProxySample {
     pub counters: BTreeMap<String, f64>,
 }
 
-/// How measurements of a kind are told: each on its own, or all of an instant together.
+/// Transport of measurements of a kind: one by one, or all of an instant together.
 trait Batch<T>: Sized {
     /// The measurements in it.
     fn into_items(self) -> impl Iterator<Item = T>;
@@ -88,35 +88,35 @@ macro_rules! measured {
 }
 
 measured! {
-    /// How quiet a worker's processor was before the run.
+    /// Delays of timers on a worker's processor before the run.
     Baseline(Box<Baseline>) in baselines,
     /// An interval of the robots.
     Robots(Box<RobotInterval>) in robots,
     /// An interval of the origins.
     Origins(Box<OriginInterval>) in origins,
-    /// What a role's processes, or the machine, used in an interval.
+    /// Resources that a role's processes, or the machine, used in an interval.
     Host(Box<HostInterval>) in host,
     /// A reading of the target's own counters.
     Proxy(Box<ProxySample>) in proxy,
     /// One of the first errors of its kind, for people to look at.
     Example(Box<ErrorExample>) in examples,
-    /// How a worker thread of robots or origins did in an interval.
+    /// A worker thread of robots or origins in an interval.
     Thread(Box<ThreadInterval>) in threads,
     /// A worker thread stood still.
     Stall(Box<Stall>) in stalls,
-    /// What the network stack counted in an interval.
+    /// Counters of the network stack in an interval.
     Network(Box<NetworkInterval>) in network,
-    /// What was decided about load that adapts.
+    /// A decision on adaptive load.
     Adapted(Box<Adapted>) in adapted,
-    /// What the machine as a whole did in an interval.
+    /// The machine as a whole in an interval.
     Machine(Box<MachineInterval>) in machine,
-    /// What a direction of a link carried in an interval.
+    /// Traffic of a direction of a link in an interval.
     Link(Box<LinkInterval>) in links,
-    /// What each processor of this machine did in an interval.
+    /// Use of each processor of this machine in an interval.
     Processors(Vec<ProcessorInterval>) in processors,
-    /// What each of its disks did in an interval.
+    /// Use of each of its disks in an interval.
     Disks(Vec<DiskInterval>) in disks,
-    /// What went through each of its network interfaces in an interval.
+    /// Traffic of each of its network interfaces in an interval.
     Interfaces(Vec<InterfaceInterval>) in interfaces,
     /// Requests of each kind that went to the traced disk in an interval.
     Blocks(Vec<BlockInterval>) in blocks,

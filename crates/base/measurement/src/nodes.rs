@@ -1,4 +1,4 @@
-//! How busy each node of a cluster was: its processors, disks and network, second by second.
+//! Utilisation of each node of a cluster: its processors, disks and network, second by second.
 
 use crate::series;
 

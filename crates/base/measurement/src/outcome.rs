@@ -1,8 +1,8 @@
-//! How a response came about, told by the ids that origins put into responses.
+//! Origin of a response at the target (stored, validated, fetched), told by the ids that origins put into responses.
 
 use serde::{Deserialize, Serialize};
 
-/// What the target did with one request that got its response without error.
+/// Handling by the target of a request that got its response without error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -17,7 +17,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// All outcomes.
     pub const ALL: [Outcome; 4] = [Outcome::Hit, Outcome::Collapsed, Outcome::Revalidated, Outcome::Miss];
 
     /// The name used in JSON and tables.

@@ -1,4 +1,4 @@
-//! How far measured times can be off because of Assay and the lab, apart from chance.
+//! Bounds on the error of measured times that is due to Assay and the lab, apart from chance.
 //!
 //! Three things can have happened to a time. Assay delayed the request or left its response unread: robots know by how
 //! much, and record what the time was at least and at most ([`crate::interval::Disturbed`]). Others took the processors of
@@ -29,20 +29,19 @@ use crate::histogram::Histogram;
 /// is never held against a time ([`PRECISION_US`]). Short hits are so from less on ([`Unrecorded`]).
 pub const DISTURBED_US: u64 = 50;
 
-/// By how much a time can have been delayed without being recorded as disturbed.
+/// Upper bound on delays that are not recorded as disturbances.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unrecorded {
-    /// By less than [`DISTURBED_US`], however short it was. Origins tell no shorter delays, so that holds for whatever
-    /// they had a part in.
+    /// Less than [`DISTURBED_US`], however short it was. Origins tell no shorter delays, so that holds for whatever they had a part in.
     #[default]
     Fixed,
-    /// By less than a sixteenth of the time to the first byte, if that is between 10 µs and [`DISTURBED_US`]: many hits take
-    /// hardly longer than 50 µs.
+    /// Less than a sixteenth of the time to the first byte, if that is between 10 µs and [`DISTURBED_US`]: many hits take hardly longer
+    /// than 50 µs.
     ByTime,
 }
 
 impl Unrecorded {
-    /// From how many microseconds on a delay is recorded, if the first byte came after so many.
+    /// Shortest delay that is recorded, in microseconds, for a time to the first byte.
     #[inline]
     pub fn recorded_from_us(self, ttfb_us: u64) -> u64 {
         const LEAST_US: u64 = 10;
@@ -53,26 +52,26 @@ impl Unrecorded {
     }
 }
 
-/// By so many microseconds a response is taken to have come before it was read, at most, where the kernel stamped it. If a segment
-/// was lost, the stamp is that of a later one, and the response was not complete by then: no time is wrong by more than what is never
-/// held against it ([`PRECISION_US`]).
+/// Upper bound, in microseconds, on how much sooner than it was read a response is taken to have come, where the kernel stamped it. If a
+/// segment was lost, the stamp is that of a later one, and the response was not complete by then: no time is wrong by more than what is
+/// never held against it ([`PRECISION_US`]).
 pub const SOONER_US: u32 = 100;
 
-/// By so many microseconds, at most, a time begins later than its request was due, if it was sent later. A target that was busy can
-/// have taken less time because of it: half of what is never held against a time ([`PRECISION_US`]) is left for all else.
+/// Upper bound, in microseconds, on how much later than due a time begins, if its request was sent later. A target that was busy can have
+/// taken less time because of it: half of what is never held against a time ([`PRECISION_US`]) is left for all else.
 pub const BEGUN_LATE_US: u32 = 50;
 
-/// An error of this many microseconds is never held against a time.
+/// Error in microseconds that is never held against a time.
 pub const PRECISION_US: f64 = 100.0;
 
-/// Nor is an error of this part of a figure.
+/// Relative error that is never held against a figure.
 pub const PRECISION_SHARE: f64 = 0.1;
 
 /// Share of the time for which threads that every request needs may wait for a processor before nothing is known of times: what follows a wait
 /// lasts as long again, so more than this leaves no half of them undisturbed.
 pub const MOST_WAITING: f64 = 0.25;
 
-/// The stretches in which it is counted how long the target waited for processors.
+/// Length of the windows in which the target's waits for processors are added up.
 pub const WAIT_WINDOW: Duration = Duration::from_millis(2);
 
 /// How well a figure is known, apart from chance.
@@ -102,10 +101,10 @@ pub struct OwnInterval {
 }
 
 impl OwnInterval {
-    /// Of a figure about which nothing is known.
+    /// Interval of an unknown figure.
     pub const UNKNOWN: OwnInterval = OwnInterval { low: None, high: None, certainty: Certainty::Unknown };
 
-    /// Of a figure that lies between two values. `precision` is the error that is not held against it.
+    /// Interval of a figure that lies between two values. `precision` is the error that is not held against it.
     pub fn of(value: f64, low: f64, high: Option<f64>, precision: f64) -> Self {
         let low = low.min(value);
         let high = high.map(|high| high.max(value));
@@ -118,58 +117,58 @@ impl OwnInterval {
         Self { low: Some(low), high, certainty }
     }
 
-    /// The same with both ends changed, by a function that keeps their order.
+    /// The interval with both ends changed, by a function that keeps their order.
     #[must_use]
     pub fn map(self, change: impl Fn(f64) -> f64) -> Self {
         Self { low: self.low.map(&change), high: self.high.map(&change), ..self }
     }
 }
 
-/// For how long the target waited in each of many stretches of time of one length.
+/// Waits of the target in each of many windows of time of one length.
 #[derive(Debug, Clone)]
 struct Windows {
     /// Longest wait of each bucket, in microseconds, and how many waits there were; ascending.
     waits: Vec<(u64, u64)>,
     /// Number of all waits.
     count: u64,
-    /// How long each of them was.
+    /// Length of a window.
     window_us: f64,
-    /// How many waits each time met.
+    /// Number of windows that each time met.
     met: f64,
 }
 
 /// Requests that arrive at instants which do not depend on what the target does for others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomArrivals {
-    /// How often each needs the target.
+    /// Number of times that each needs the target.
     pub needs: f64,
-    /// So many arrive at once, as the objects of a page do: they meet the same.
+    /// Number that arrive at once, as the objects of a page do: they meet the same.
     pub batch: f64,
 }
 
-/// What Assay and the lab can have done to a collection of times.
+/// Effect of Assay and the lab on a collection of times, as bounds.
 #[derive(Debug, Clone)]
 pub struct OwnError {
     least: Histogram,
-    /// The same, where all that is in none of the records may be missing, too.
+    /// `least`, less the delays that are too short to be recorded.
     lowest: Histogram,
     ranks: Vec<Rank>,
     most: Histogram,
     spread_us: f64,
     windows: Option<Windows>,
     aftermath: Histogram,
-    /// Of times that met it only if the target happened to be busy.
+    /// `aftermath` of the times that met a burst only if the target happened to be busy.
     passing: Histogram,
     /// None: requests do not come by chance.
     arrivals: Option<RandomArrivals>,
     busy: f64,
-    /// By how much requests were sent later than they were due, which is in none of the times; none: it is.
+    /// Lateness of requests that is in none of the times; none: it is in the times.
     begun_late: Option<Histogram>,
     touched: f64,
     lost: u64,
 }
 
-/// How many of the lowest times there are up to the end of one of their buckets.
+/// Number of the lowest times up to the end of one of their buckets.
 #[derive(Debug, Clone, Copy)]
 struct Rank {
     count: u64,
@@ -186,7 +185,7 @@ fn ranks(lowest: &Histogram) -> Vec<Rank> {
 }
 
 impl OwnError {
-    /// Of `all` times, none of which was disturbed.
+    /// Error of `all` times, none of which was disturbed.
     pub fn undisturbed(all: &Histogram, unrecorded: Unrecorded) -> Self {
         let lowest = less_unrecorded(all, unrecorded);
         Self {
@@ -219,7 +218,7 @@ impl OwnError {
         error.spread(waited_us * under_way.max(1.0) * (1.0 + under_way.min(1.0)) / all.count() as f64)
     }
 
-    /// Of `all` times, among them the disturbed ones: as they were `seen`, and at `least`.
+    /// Error of `all` times, among them the disturbed ones: as they were `seen`, and at `least`.
     pub fn new(all: &Histogram, [seen, least]: &[Histogram; 2], unrecorded: Unrecorded) -> Self {
         let mut shortest = all.without(seen);
         let mut lowest = less_unrecorded(&shortest, unrecorded);
@@ -279,7 +278,7 @@ impl OwnError {
         self
     }
 
-    /// This share of the times was made longer by an unknown amount, and nobody knows which of them.
+    /// Adds a share of the times that was made longer by an unknown amount, and nobody knows which of them.
     #[must_use]
     pub fn touched(mut self, share: f64) -> Self {
         self.touched += share;
@@ -309,7 +308,7 @@ impl OwnError {
         Some(Bounds { low_us, high_us: self.most_quantile(rank / count) })
     }
 
-    /// What a delay of others can have made of times: for some lengths, the share of times that can have been moved by more.
+    /// Effect of the delays of others: for some lengths, the share of times that can have been moved by more.
     fn moved(&self) -> Vec<(f64, f64)> {
         const LENGTHS: u32 = 16;
         let all = self.least.count().max(1) as f64;
@@ -325,7 +324,7 @@ impl OwnError {
         std::iter::once((0.0, touched / all)).chain(lengths).collect()
     }
 
-    /// How many of so many times in passing can have met the target busy with what had been held back, or less busy because of it.
+    /// Number of times in passing, at most, that can have met the target busy with held-back work, or less busy because of it.
     ///
     /// A delay D holds back work of b·D, if the target is busy for a share b of the time. What arrives during D finds less to wait
     /// for than it would have only if the target would have been busy: a share b. Afterwards, what was held back is done within
@@ -334,16 +333,16 @@ impl OwnError {
         self.at_most_by_chance(passing as f64, self.busy.max(self.busy / (2.0 * (1.0 - self.busy)).max(1e-9)))
     }
 
-    /// How many of so many times can have needed the target when something was the case for this share of the time: three standard
-    /// deviations more than on average, because which of them is chance. All of them, if they do not come by chance.
+    /// Number of times, at most, that can have needed the target when something held for this share of the time: three standard deviations
+    /// more than on average, because which of them is chance. All of them, if they do not come by chance.
     fn at_most_by_chance(&self, times: f64, share: f64) -> f64 {
         let Some(RandomArrivals { needs, batch }) = self.arrivals else { return times };
         let share = (share * needs).min(1.0);
         (times * share + 3.0 * (times * share * (1.0 - share) * batch.max(1.0)).sqrt()).min(times)
     }
 
-    /// By how much times can have been longer, had their requests been sent when they were due: for some lengths, the share of times
-    /// that can have been longer by more.
+    /// Effect of late requests: for some lengths, the share of times that can have been longer by more, had the requests been sent when
+    /// they were due.
     fn shortened(&self) -> Vec<(f64, f64)> {
         let Some(lateness) = &self.begun_late else { return vec![(0.0, 0.0)] };
         let all = self.least.count().max(1) as f64;

@@ -1,4 +1,4 @@
-//! How an origin misbehaves on purpose towards one request: what a workload plans, as records name it.
+//! Faults of origins on purpose: planned by a workload, named in records.
 
 /// A fault on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,7 +16,6 @@ pub enum PlannedFault {
 }
 
 impl PlannedFault {
-    /// All of them.
     pub const ALL: [PlannedFault; 5] = [
         PlannedFault::Status,
         PlannedFault::Reset,

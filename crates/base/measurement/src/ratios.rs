@@ -57,7 +57,6 @@ impl HitRatio {
         }
     }
 
-    /// Byte hit ratio.
     pub fn of_bytes(robots: &RobotCounts, origins: &OriginCounts) -> Self {
         let bytes = robots.hit_bytes + robots.collapsed_bytes - validations::hidden_bytes(robots, origins);
         Self {
@@ -85,7 +84,7 @@ pub struct Offload {
 }
 
 impl Offload {
-    /// What the origins were spared.
+    /// Offload of the origins.
     pub fn of(robots: &RobotCounts, origins: &OriginCounts) -> Self {
         let spared = |origin, client| ratio(origin, client).map(|share| 1.0 - share);
         Self {

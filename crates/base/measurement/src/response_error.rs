@@ -1,4 +1,4 @@
-//! Why a request has no whole response.
+//! Failure of a request to get a whole response.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub enum ResponseError {
 }
 
 impl ResponseError {
-    /// All of them, in table order.
+    /// All errors, in table order.
     pub const ALL: [ResponseError; 8] = [
         ResponseError::Refused,
         ResponseError::Reset,

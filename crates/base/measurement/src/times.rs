@@ -6,7 +6,7 @@ use crate::histogram::{Histogram, SparseHistogram};
 use crate::interval::{Disturbance, Disturbed, Times};
 use crate::own_error::{DISTURBED_US, OwnError, Unrecorded};
 
-/// Which span of time in the life of an xact.
+/// A span of time in the life of an xact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanOf {
     /// `last_byte − due`, less what it was sent later, up to [`BEGUN_LATE_US`](crate::own_error::BEGUN_LATE_US).
@@ -20,12 +20,12 @@ pub enum SpanOf {
 /// The same time twice, in microseconds: as it was seen, and the least that it can have been.
 pub type SeenAndLeast = [u64; 2];
 
-/// How an xact stood to the burst that a delay of other xacts left behind; the delay in microseconds.
+/// Relation of an xact to the burst that a delay of other xacts left behind; the delay in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Burst {
-    /// It was held back with them, or met the burst that followed.
+    /// Held back with them, or met the burst that followed.
     Met(u64),
-    /// It was in flight meanwhile, and met that only if the target happened to be busy.
+    /// In flight meanwhile, and met the burst only if the target happened to be busy.
     Passing(u64),
 }
 
@@ -232,7 +232,7 @@ impl TimesSum {
         }
     }
 
-    /// What Assay can have done to the times of a span; `all` are these, and perhaps open waits.
+    /// Effect of Assay on the times of a span; `all` are these, and perhaps open waits.
     pub fn own_error(&self, span: SpanOf, all: &Censored, unrecorded: Unrecorded) -> OwnError {
         let all = all.shortest();
         match &self.disturbed {

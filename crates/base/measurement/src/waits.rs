@@ -1,5 +1,5 @@
-//! When the threads of a target waited for a processor that others had, and by how much a request can have been delayed by
-//! it: waits on one side, the times of a request on the other, both of one clock.
+//! Waits of a target's threads for a processor that others had, and by how much a request can have been delayed by them: waits on one side,
+//! the times of a request on the other, both of one clock.
 //!
 //! *Does not:* watch anything, nor say which of the target's threads had to do with a request. A request gets the longest
 //! waits that it can have met.
@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u64, u64, u64)", into = "(u64, u64, u64)")]
 pub struct Wait {
-    /// When the wait was over, at the earliest, in nanoseconds of `CLOCK_MONOTONIC`: what was done before the thread had its
-    /// processor cannot have been kept waiting by it.
+    /// Earliest end of the wait, in nanoseconds of `CLOCK_MONOTONIC`: what was done before the thread had its processor cannot have been
+    /// kept waiting by it.
     pub from_ns: u64,
-    /// Until when it can be felt: the thread has done all that had arrived.
+    /// End of the effect: the thread has done all that had arrived.
     pub to_ns: u64,
-    /// By how much, at most, in microseconds.
+    /// Upper bound on the delay, in microseconds.
     pub wait_us: u64,
 }
 
@@ -37,9 +37,8 @@ impl From<Wait> for (u64, u64, u64) {
 /// All waits of a target in a stretch of time: what lies in it and is not among them did not happen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitReport {
-    /// Where the stretch begins, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Start of the stretch, in nanoseconds of `CLOCK_MONOTONIC`.
     pub from_ns: u64,
-    /// Where it ends.
     pub until_ns: u64,
     /// The waits that were found meanwhile. They may have begun before.
     pub waits: Vec<Wait>,
@@ -72,7 +71,7 @@ impl WaitTimeline {
         }
     }
 
-    /// Until when everything is known; none: nothing is.
+    /// End of the known stretch; none: nothing is known.
     pub fn known_until_ns(&self) -> Option<u64> {
         self.known.map(|(_, until_ns)| until_ns)
     }
@@ -88,9 +87,8 @@ impl WaitTimeline {
         self.longest_ns = self.waits.iter().map(|wait| wait.to_ns - wait.from_ns).max().unwrap_or(0);
     }
 
-    /// By how much, in microseconds, something that was under way between two instants can have been delayed, if it needed
-    /// the target so often: by the longest waits that can be felt meanwhile, and by no more than it took. None: not everything
-    /// is known of that time.
+    /// Upper bound, in microseconds, on the delay of something that was under way between two instants, if it needed the target so often:
+    /// by the longest waits that can be felt meanwhile, and by no more than it took. None: not everything is known of that time.
     pub fn delay_us(&self, from_ns: u64, to_ns: u64, needs: u32) -> Option<u64> {
         self.known.filter(|known| known.0 <= from_ns && to_ns <= known.1)?;
         let first = self.waits.partition_point(|wait| wait.to_ns < from_ns);

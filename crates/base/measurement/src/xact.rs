@@ -4,18 +4,15 @@ use crate::error_kind::ErrorKind;
 use crate::outcome::Outcome;
 use crate::planned_fault::PlannedFault;
 
-/// Methods of requests.
 pub const METHODS: [&str; 4] = ["GET", "HEAD", "POST", "PUT"];
-/// Types of requests.
 pub const TYPES: [&str; 6] = ["basic", "ims200", "ims304", "reload", "range", "upload"];
 
 /// One request with its response: instants, never durations. Instants are microseconds since the start of
 /// the run; none: it never came to that.
 #[derive(Debug, Clone, PartialEq)]
 pub struct XactRow {
-    /// Robot.
     pub robot: u32,
-    /// Its request number.
+    /// Number of the request.
     pub number: u64,
     /// 0: launched by the stream; else place in its page.
     pub place: u16,
@@ -33,9 +30,9 @@ pub struct XactRow {
     pub cachable: bool,
     /// The stream says that it was requested before.
     pub revisit: bool,
-    /// When the schedule wanted it.
+    /// Due time.
     pub due_us: i64,
-    /// When the robot's own rules let it go.
+    /// Time when the robot's own rules allowed it.
     pub ready_us: Option<i64>,
     /// Connect begun, or first byte written on a reused connection.
     pub sent_us: Option<i64>,
@@ -47,19 +44,17 @@ pub struct XactRow {
     pub first_byte_us: Option<i64>,
     /// Last byte of the response.
     pub last_byte_us: Option<i64>,
-    /// How the response came about; none for errors and unsent requests.
+    /// Outcome; none for errors and unsent requests.
     pub outcome: Option<Outcome>,
-    /// What was wrong with it.
     pub error: Option<ErrorKind>,
-    /// Status code.
     pub status: Option<u16>,
-    /// Body bytes received.
+    /// Bytes of the body that were received.
     pub body_bytes: u64,
-    /// Which connection of the robot, counted from 0.
+    /// Connection of the robot, counted from 0.
     pub connection: Option<u32>,
-    /// What its origin does wrong on purpose if the request gets there.
+    /// Fault that its origin injects if the request gets there.
     pub fault: Option<PlannedFault>,
-    /// Its response shows that it met that fault: the error or the lost connection came through, or the origin made the late or
-    /// slow response for this very request.
+    /// The response shows that the xact met that fault: the error or the lost connection came through, or the origin made the late or slow
+    /// response for this very request.
     pub fault_met: bool,
 }

@@ -9,7 +9,7 @@ use crate::field::{decimal, list, tokens, trim};
 /// Longest time kept, in seconds; longer ones count as this (RFC 9111, 1.2.2).
 pub const MAX_DELTA_S: u64 = 1 << 31;
 
-/// What a `max-stale` of a request accepts.
+/// Staleness that the `max-stale` of a request accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaxStale {
     Any,

@@ -19,12 +19,12 @@ const MAX_TRAILERS: u32 = 16 * 1024;
 
 /// The end of a chunked body without trailers.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
-/// What follows the payload of each chunk.
+/// End of the data of each chunk.
 pub const CHUNK_END: &[u8] = b"\r\n";
 /// Room for the longest [`chunk_head`].
 pub const CHUNK_HEAD_BYTES: usize = 18;
 
-/// Why a chunked body is refused.
+/// Malformed chunked coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ChunkError {
     /// A chunk size that is not a hexadecimal number.
@@ -47,10 +47,10 @@ pub enum ChunkError {
     BadLineEnd,
 }
 
-/// What [`Decoder::next`] found.
+/// Result of [`Decoder::next`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'i> {
-    /// Payload; never empty.
+    /// Data of a chunk; never empty.
     Data(&'i [u8]),
     /// All input is used up and the body goes on.
     NeedMore,
@@ -71,7 +71,7 @@ enum State {
     Data,
     /// Payload over, CR expected.
     DataCr,
-    /// That CR seen.
+    /// After the CR of the line end behind data.
     DataLf,
     /// At the start of a trailer line.
     TrailerStart,

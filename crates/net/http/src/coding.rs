@@ -10,14 +10,13 @@ use crate::field::{list, trim};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Coding {
-    /// None.
     Identity,
     /// RFC 1952.
     Gzip,
 }
 
 impl Coding {
-    /// Its name in header fields.
+    /// Name in header fields.
     pub fn name(self) -> &'static str {
         match self {
             Coding::Identity => "identity",
@@ -34,7 +33,7 @@ impl Coding {
     }
 }
 
-/// What a request accepts, in thousandths of preference (0: not at all).
+/// Qualities of the codings that a request accepts, in thousandths (0: not acceptable).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepted {
     identity: u16,
@@ -48,7 +47,7 @@ impl Default for Accepted {
 }
 
 impl Accepted {
-    /// What a request without `Accept-Encoding` accepts: anything, and best as it is.
+    /// Qualities for a request without `Accept-Encoding`: any coding, and none best.
     pub const ANYTHING: Accepted = Accepted { identity: 1000, gzip: 999 };
 
     /// Reads all `Accept-Encoding` fields of a request; none at all is [`Accepted::ANYTHING`].
@@ -74,7 +73,7 @@ impl Accepted {
         Self { identity: identity.unwrap_or(unnamed_identity), gzip: gzip.or(others).unwrap_or(0) }
     }
 
-    /// How much a coding is wanted, in thousandths; 0: not at all.
+    /// Quality of a coding, in thousandths; 0: not acceptable.
     pub fn quality(&self, coding: Coding) -> u16 {
         match coding {
             Coding::Identity => self.identity,
@@ -105,7 +104,7 @@ fn weighed(member: &[u8]) -> (&[u8], u16) {
     (name, value.and_then(thousandths).unwrap_or(1000))
 }
 
-/// `0.25` is 250.
+/// Parses a quality: `0.25` is 250.
 fn thousandths(value: &[u8]) -> Option<u16> {
     let (whole, decimals) = match value {
         [whole] => (whole, &b""[..]),
@@ -188,7 +187,7 @@ impl GzipWriter {
     }
 }
 
-/// Why a coded body is refused.
+/// Malformed or oversized gzip body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum GzipError {
     /// Not gzip, or damaged: its check sum or its length is wrong.
@@ -223,7 +222,7 @@ impl GzipReader {
         }
     }
 
-    /// It may decode to so many bytes more.
+    /// Raises the bound on the decoded bytes.
     pub fn allow(&mut self, bytes: u64) {
         self.left = self.left.saturating_add(bytes);
         self.limit = self.limit.saturating_add(bytes);

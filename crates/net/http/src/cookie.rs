@@ -6,10 +6,10 @@
 use crate::date::{DATE_BYTES, parse_date, write_date};
 use crate::field::{decimal, trim, write_decimal};
 
-/// A `Set-Cookie` field.
+/// A parsed `Set-Cookie` field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SetCookie<'v> {
-    /// Name; not empty.
+    /// Name, which is not empty.
     pub name: &'v [u8],
     pub value: &'v [u8],
     /// `Path`, when it begins with a slash.
@@ -66,7 +66,7 @@ impl<'v> SetCookie<'v> {
         }
     }
 
-    /// When it is to be forgotten, in Unix seconds; none: with the session. `Max-Age` goes before `Expires`.
+    /// Expiry in Unix seconds; none: the end of the session. `Max-Age` goes before `Expires`.
     pub fn forgotten_s(&self, now_s: u64) -> Option<u64> {
         match self.max_age_s {
             Some(age_s) if age_s <= 0 => Some(0),

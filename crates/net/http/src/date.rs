@@ -134,7 +134,7 @@ fn month_number(name: &[u8]) -> Option<u32> {
     MONTHS.chunks(3).zip(1..).find(|(month, _)| *month == name).map(|(_, number)| number)
 }
 
-/// Which weekday it says is not compared with the date: senders are known to get it wrong, and it adds nothing.
+/// Whether this is the name of a weekday. It is not compared with the date: senders are known to get it wrong, and it adds nothing.
 fn is_weekday(name: &[u8], long: bool) -> bool {
     const LONG: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
     LONG.iter().any(|day| if long { day.as_bytes() == name } else { &day.as_bytes()[..3] == name })

@@ -9,10 +9,9 @@ pub enum Value<'v> {
     Integer(i64),
     /// A number with a fraction.
     Decimal,
-    /// What is between the quotes, as it is written.
+    /// Text between the quotes, as it is written.
     String(&'v [u8]),
     Token(&'v [u8]),
-    /// Bytes in Base64.
     Bytes,
     List,
 }
@@ -69,7 +68,7 @@ fn value(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
     }
 }
 
-/// What follows the parameters of an item, of which there may be none.
+/// Skips the parameters of an item, of which there may be none.
 fn parameters(mut text: &[u8]) -> Option<&[u8]> {
     while let [b';', rest @ ..] = text {
         text = match key(trim_start(rest))?.1 {

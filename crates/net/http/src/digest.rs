@@ -18,7 +18,6 @@ impl ContentMd5 {
         Self::default()
     }
 
-    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }

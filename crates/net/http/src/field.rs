@@ -113,7 +113,6 @@ pub fn list(value: &[u8]) -> List<'_> {
     List { rest: value }
 }
 
-/// Iterator of [`list`].
 #[derive(Debug, Clone)]
 pub struct List<'b> {
     rest: &'b [u8],
@@ -135,7 +134,7 @@ impl<'b> Iterator for List<'b> {
     }
 }
 
-/// Where the first member ends: at a separator outside quotes, or at the end.
+/// End of the first member: at a separator outside quotes, or at the end.
 fn end_of(bytes: &[u8], separator: u8) -> usize {
     let (mut quoted, mut escaped) = (false, false);
     for (at, &byte) in bytes.iter().enumerate() {

@@ -1,13 +1,12 @@
-//! Where the body of a message ends, and whether the connection lives on.
+//! End of a message's body, and whether the connection persists after it.
 
 use crate::head::{RequestHead, ResponseHead};
 
-/// How the end of a body is told (RFC 9112, 6.3).
+/// Framing of a body: how its end is found (RFC 9112, 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyFraming {
     /// There is no body, whatever the fields say.
     None,
-    /// So many bytes.
     Length(u64),
     Chunked,
     /// The body ends when the connection does (responses only).
@@ -15,7 +14,7 @@ pub enum BodyFraming {
 }
 
 impl RequestHead<'_> {
-    /// How the body of this request is delimited.
+    /// Framing of the body of this request.
     pub fn body(&self) -> BodyFraming {
         match (self.facts.chunked, self.facts.content_length) {
             (true, _) => BodyFraming::Chunked,
@@ -31,7 +30,7 @@ impl RequestHead<'_> {
 }
 
 impl ResponseHead<'_> {
-    /// How the body of this response to a request of `method` is delimited.
+    /// Framing of the body of this response to a request of `method`.
     pub fn body(&self, method: &str) -> BodyFraming {
         let bodiless = method == "HEAD"
             || matches!(self.status, 100..=199 | 204 | 304)

@@ -18,10 +18,10 @@ use crate::field::{Field, Fields, decimal, has_token, tokens};
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Most header fields that are accepted.
 pub const MAX_HEADERS: usize = 100;
-/// What is said about a head for which [`has_bare_line_feed`] holds.
+/// Message for a head for which [`has_bare_line_feed`] holds.
 const BARE_LINE_FEED: &str = "a line of the head ends with LF alone";
 
-/// Why a head is refused.
+/// Malformed head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HeadError {
     /// No end within [`MAX_HEAD_BYTES`].
@@ -71,16 +71,14 @@ impl HeadError {
     }
 }
 
-/// Version of HTTP/1.
+/// Minor version of HTTP/1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Version {
-    /// HTTP/1.0.
     Http10,
-    /// HTTP/1.1.
     Http11,
 }
 
-/// What a head says about the body and the connection.
+/// Fields of a head that decide on the body and the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// Version of the message.
@@ -194,7 +192,7 @@ impl<'b> RequestHead<'b> {
         first(self.headers(), name)
     }
 
-    /// How often it may still be passed on, where that is said and counts (RFC 9110, 7.6.2); at 0 the recipient responds itself.
+    /// Remaining forwards by `Max-Forwards`, where that applies (RFC 9110, 7.6.2); at 0 the recipient responds itself.
     pub fn max_forwards(&self) -> Option<u64> {
         if !matches!(self.method, "OPTIONS" | "TRACE") {
             return None;
@@ -453,7 +451,7 @@ fn first<'b>(mut fields: Fields<'b>, name: &str) -> Option<&'b [u8]> {
     fields.find(|field: &Field<'_>| field.is(name)).map(|field| field.value)
 }
 
-/// What stands in the place of a version may be anything: only of a version can it be said that it is not spoken here.
+// Anything may stand in the place of a version: only of a version can it be said that it is not supported.
 fn request_refusal(error: httparse::Error, buf: &[u8]) -> HeadError {
     let line = buf.trim_ascii_start().split(|&byte| byte == b'\n').next().unwrap_or(buf);
     let mut words = line.trim_ascii_end().splitn(3, |&byte| byte == b' ').skip(2);

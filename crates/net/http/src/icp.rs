@@ -19,14 +19,14 @@ pub const MOST_BYTES: usize = 16_384;
 pub const MOST_URL_BYTES: usize = MOST_BYTES - HEADER_BYTES - 4 - 1;
 const VERSION: u8 = 2;
 
-/// What a message is.
+/// Type of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Opcode {
     /// Whether the receiver has this object.
     Query,
-    /// It has; the object can be requested from it.
+    /// The cache has the object, which can be requested from it.
     Hit,
-    /// It has not; the object may be requested from it if it is a parent.
+    /// The cache does not have the object, which may be requested from it if it is a parent.
     Miss,
     /// The query could not be understood.
     Error,
@@ -34,7 +34,7 @@ pub enum Opcode {
     SourceEcho,
     /// The same, for caches that do not speak this protocol.
     DumbEcho,
-    /// It has not, and the object must not be requested from it now.
+    /// The cache does not have the object, which must not be requested from it now.
     MissNoFetch,
     /// The sender may not query this cache.
     Denied,
@@ -56,7 +56,7 @@ impl Opcode {
         Opcode::HitObject,
     ];
 
-    /// Its number on the wire.
+    /// Number on the wire.
     pub fn number(self) -> u8 {
         match self {
             Opcode::Query => 1,
@@ -76,7 +76,7 @@ impl Opcode {
     }
 }
 
-/// Why a datagram is no message.
+/// Malformed datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum IcpError {
     /// Too short for a header.
@@ -91,7 +91,7 @@ pub enum IcpError {
     /// The header says another length than arrived.
     #[error("the header says {said} bytes, and {seen} came")]
     Length {
-        /// What the header says.
+        /// Length in the header.
         said: u16,
         seen: usize,
     },
@@ -111,7 +111,7 @@ pub struct Message<'b> {
     pub number: u32,
     /// Flags of the query or response: see [`FLAG_HIT_OBJECT`] and [`FLAG_SOURCE_RTT`].
     pub options: u32,
-    /// What the options need: with [`FLAG_SOURCE_RTT`], the round-trip time to the origin in milliseconds.
+    /// Data of the options: with [`FLAG_SOURCE_RTT`], the round-trip time to the origin in milliseconds.
     pub option_data: u32,
     /// The sender as it names itself; nobody relies on it.
     pub sender: Ipv4Addr,

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::head::RequestHead;
 
-/// Why a request's target cannot be served. The texts go to the client.
+/// Request target that cannot be served. The texts go to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TargetError {
     /// Neither a path nor an absolute URL.
@@ -25,7 +25,7 @@ pub enum TargetError {
     /// Another scheme than that of the connection.
     #[error("only http URLs are served here, and https URLs over TLS")]
     Scheme,
-    /// CONNECT.
+    /// Tunnel for CONNECT.
     #[error("tunnels are not served here")]
     Tunnel,
 }
@@ -40,7 +40,7 @@ impl TargetError {
     }
 }
 
-/// What a request requests.
+/// Parsed target of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target<'b> {
     /// `host[:port]` as sent; none: HTTP/1.0 without `Host`.
@@ -48,7 +48,7 @@ pub struct Target<'b> {
     /// Path and query, or `*`. An absolute URL may have a query and no path, in which case the `/` is missing
     /// here.
     pub path: &'b str,
-    /// It came as an absolute URL, so its authority says where to go.
+    /// The target is an absolute URL, whose authority names the destination.
     pub is_absolute: bool,
 }
 
@@ -158,7 +158,7 @@ pub fn authority(bytes: &[u8]) -> Result<&str, TargetError> {
     }
 }
 
-/// What names of hosts are made of, beside escapes (RFC 3986, 3.2.2).
+/// Bytes of host names, beside escapes (RFC 3986, 3.2.2).
 static NAME_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;

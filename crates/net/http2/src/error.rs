@@ -1,4 +1,4 @@
-//! What goes wrong on a connection, and the code that tells the peer (RFC 9113, 7).
+//! Errors of connections and streams, with the codes that tell the peer (RFC 9113, 7).
 
 use std::fmt;
 
@@ -73,7 +73,7 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// Why a connection must end. A GOAWAY with [`ConnectionError::code`] has been written when it is returned.
+/// Error of a connection, which must end. A GOAWAY with [`ConnectionError::code`] has been written when it is returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ConnectionError {
     /// The client does not speak HTTP/2.
@@ -178,7 +178,7 @@ impl ConnectionError {
     }
 }
 
-/// Why one stream must end while its connection goes on. A RST_STREAM with [`StreamError::code`] has been written when it is
+/// Error of one stream, which must end while its connection goes on. A RST_STREAM with [`StreamError::code`] has been written when it is
 /// returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum StreamError {
@@ -210,7 +210,7 @@ impl StreamError {
     }
 }
 
-/// Why a frame was not written: the stream has ended, by its peer, by this side, or with an error.
+/// A frame was not written: the stream has ended, by its peer, by this side, or with an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("stream {0} has ended, or its message has")]
 pub struct Ended(pub u32);

@@ -39,7 +39,7 @@ const LATE_FRAMES: u32 = 4;
 /// Most late frames that are expected at a time: there is no need to remember more than the connection does of such streams.
 const MOST_LATE_FRAMES: u32 = 1024;
 
-/// What a peer sends too much of.
+/// Kind of flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Flood {
     /// Streams are opened and reset.
@@ -50,7 +50,7 @@ pub enum Flood {
         "the peer sent more than {MAX_CONTROL_FRAMES} frames in a second that are PING, SETTINGS, unknown, or on ended streams"
     )]
     Control,
-    /// Empty frames.
+    /// Empty DATA frames.
     #[error("the peer sent more than {MAX_EMPTY_FRAMES} empty DATA frames in a second")]
     Empty,
     /// Windows are enlarged in small steps.
@@ -72,7 +72,7 @@ pub enum Flood {
     Malformed,
 }
 
-/// What was counted since the last refill.
+/// Counts since the last refill.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counters {
     resets: u32,
@@ -115,7 +115,7 @@ impl Counters {
         bound(self.control, MAX_CONTROL_FRAMES, Flood::Control)
     }
 
-    /// This side has reset a stream.
+    /// Counts a stream that this side has reset.
     pub(crate) fn has_reset(&mut self) {
         self.late = (self.late + LATE_FRAMES).min(MOST_LATE_FRAMES);
     }
@@ -129,7 +129,7 @@ impl Counters {
         Ok(())
     }
 
-    /// One more acknowledgement is about to be kept until it goes out.
+    /// Counts an acknowledgement that is about to be kept until it goes out.
     pub(crate) fn acknowledges(&mut self) -> Result<(), Flood> {
         self.pending += 1;
         bound(self.pending, MAX_PENDING, Flood::Pending)

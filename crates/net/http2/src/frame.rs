@@ -5,7 +5,7 @@
 
 use crate::error::{ConnectionError, ErrorCode};
 
-/// What a client sends first (RFC 9113, 3.4).
+/// Client preface (RFC 9113, 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Length of a frame's head.
 pub const HEAD_BYTES: usize = 9;
@@ -25,7 +25,7 @@ pub mod kind {
     pub const PRIORITY: u8 = 0x2;
     /// The end of a stream, before its message is complete.
     pub const RST_STREAM: u8 = 0x3;
-    /// What the sender wants and allows.
+    /// Settings of the sender.
     pub const SETTINGS: u8 = 0x4;
     /// A response without a request.
     pub const PUSH_PROMISE: u8 = 0x5;
@@ -57,7 +57,6 @@ pub mod flag {
 /// The head of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHead {
-    /// Bytes of payload.
     pub length: u32,
     pub kind: u8,
     /// Flags; what they mean depends on the type.
@@ -148,12 +147,10 @@ pub fn write_settings_ack(out: &mut Vec<u8>) {
     write(out, kind::SETTINGS, flag::ACK, 0, &[]);
 }
 
-/// Appends RST_STREAM.
 pub fn write_reset(out: &mut Vec<u8>, stream: u32, code: ErrorCode) {
     write(out, kind::RST_STREAM, 0, stream, &code.0.to_be_bytes());
 }
 
-/// Appends WINDOW_UPDATE.
 pub fn write_window_update(out: &mut Vec<u8>, stream: u32, bytes: u32) {
     write(out, kind::WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes());
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::hpack::{FIELD_OVERHEAD_BYTES, HeaderField, Kind};
 
-/// Why a message is malformed (RFC 9113, 8.1.1).
+/// Malformed message (RFC 9113, 8.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// A pseudo-header field is missing.
@@ -40,7 +40,7 @@ pub enum Malformed {
     /// The body is not as long as announced.
     #[error("content-length is {announced}, and the body has {seen} bytes or more")]
     BodyLength {
-        /// What the head states.
+        /// Length in the head.
         announced: u64,
         seen: u64,
     },
@@ -61,7 +61,7 @@ pub enum Malformed {
     Switching,
 }
 
-/// What a section is.
+/// Type of a header section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Request,
@@ -85,7 +85,7 @@ pub(crate) struct Section {
     content_length: Option<u64>,
     host: Option<Range<usize>>,
     has_fields: bool,
-    /// By the measure of RFC 9113, 6.5.2.
+    /// Size as RFC 9113, 6.5.2 counts it.
     size: usize,
     malformed: Option<Malformed>,
 }

@@ -1,4 +1,4 @@
-//! SETTINGS: what each side wants and allows (RFC 9113, 6.5; RFC 9218, 2.1).
+//! SETTINGS of each side (RFC 9113, 6.5; RFC 9218, 2.1).
 
 use crate::error::ConnectionError;
 use crate::frame::{DEFAULT_FRAME_BYTES, FrameHead, MAX_31, MAX_FRAME_BYTES, flag, kind};
@@ -38,7 +38,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// What is in force before any SETTINGS frame.
+    /// Settings in force before any SETTINGS frame.
     fn default() -> Self {
         Self {
             header_table_bytes: DEFAULT_TABLE_BYTES,

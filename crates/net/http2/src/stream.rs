@@ -15,7 +15,7 @@ pub struct Stream {
     pub place: u32,
 }
 
-/// What a body must be.
+/// Body that a message must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body {
     Any,
@@ -25,11 +25,11 @@ pub(crate) enum Body {
     None,
 }
 
-/// What is known of an open stream.
+/// State of an open stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct State {
     pub(crate) id: u32,
-    /// This side may still send.
+    /// Whether this side may still send.
     pub(crate) sends: bool,
     /// The peer may still send.
     pub(crate) receives: bool,
@@ -37,20 +37,20 @@ pub(crate) struct State {
     pub(crate) has_head: bool,
     /// The request was HEAD.
     pub(crate) is_head: bool,
-    /// What this side may send; below zero where the peer has lowered it since (RFC 9113, 6.9.2).
+    /// Bytes that this side may send; below zero where the peer has lowered it since (RFC 9113, 6.9.2).
     pub(crate) send_window: i64,
-    /// What the peer may send.
+    /// Bytes that the peer may send.
     pub(crate) receive_window: i64,
-    /// What it has sent that was not given back to its window.
+    /// Bytes that were received and not returned to the window.
     pub(crate) consumed: u32,
     /// The body that must come.
     pub(crate) body: Body,
-    /// How much of it has come.
+    /// Bytes of the body so far.
     pub(crate) body_bytes: u64,
 }
 
 impl State {
-    /// Takes note of payload.
+    /// Counts bytes of the body.
     #[inline]
     pub(crate) fn take(&mut self, bytes: u64) -> Result<(), Malformed> {
         self.body_bytes += bytes;
@@ -63,7 +63,7 @@ impl State {
         }
     }
 
-    /// The message is complete.
+    /// Checks the length of the body at the end of the message.
     #[inline]
     pub(crate) fn finish(&self) -> Result<(), Malformed> {
         match self.body {
@@ -124,7 +124,7 @@ impl Streams {
         self.places.get(&id).map(|&place| Stream { id, place })
     }
 
-    /// Its state; none: it has ended.
+    /// State of a stream; none: it has ended.
     #[inline]
     pub(crate) fn get(&self, stream: Stream) -> Option<&State> {
         self.states.get(stream.place as usize).filter(|state| state.id == stream.id)

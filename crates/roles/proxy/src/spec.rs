@@ -21,15 +21,15 @@ pub const BEHAVIOUR: CacheBehaviour = CacheBehaviour {
     ..CacheBehaviour::PLAIN
 };
 
-/// What stands in a line of the access log, in the words of descriptions of proxies. Times are those of the end of a response;
-/// bytes are its body's.
+/// Format of a line of the access log, in the words of descriptions of proxies. Times are those of the end of a response; bytes are its
+/// body's.
 pub const ACCESS_LOG_FORMAT: &str =
     "{time-s} {duration-us} {client} {outcome}/{status} {bytes} {method} {url} {hierarchy} {xact}";
 
-/// What the built-in caching proxy is told.
+/// Spec of the built-in caching proxy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProxySpec {
-    /// What it calls itself in `Via` and `Cache-Status`; caches that know each other need names of their own.
+    /// Pseudonym in `Via` and `Cache-Status`; caches that know each other need names of their own.
     #[serde(default = "usual_name")]
     pub name: String,
     pub listen: SocketAddr,
@@ -39,29 +39,29 @@ pub struct ProxySpec {
     pub cpus: Vec<u32>,
     /// Bound on the memory store, in bytes, overhead per object included.
     pub memory_bytes: u64,
-    /// How stale a response may be served when its origin fails and the response says nothing about that (`stale-if-error`),
-    /// in seconds; 0: not at all.
+    /// Staleness up to which a response may be served when its origin fails and the response says nothing about that (`stale-if-error`), in
+    /// seconds; 0: not at all.
     #[serde(default)]
     pub stale_if_error_s: u64,
-    /// Reverse: which host goes to which real origin; one that is not listed goes to the first, in whatever form a request
-    /// names it, and no other address is ever connected to. Empty (forward): a whole URL goes to the host that it names.
+    /// Reverse: real origins by host; one that is not listed goes to the first, in whatever form a request names it, and no other address
+    /// is ever connected to. Empty (forward): a whole URL goes to the host that it names.
     pub origins: Vec<OriginRoute>,
-    /// Where each request is written down, as [`ACCESS_LOG_FORMAT`] has it; none: nowhere.
+    /// Access log in [`ACCESS_LOG_FORMAT`]; none: not logged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_log: Option<PathBuf>,
     /// Other caches; none: it stands alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cooperation: Option<Cooperation>,
-    /// What is prefetched; none: nothing.
+    /// Prefetching; none: off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<Prefetch>,
-    /// What it stores, and what goes when there is no room.
+    /// Admission and replacement.
     #[serde(default)]
     pub storing: Storing,
-    /// How it speaks TLS to clients; none: in the clear.
+    /// TLS towards clients; none: in the clear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<ServerTls>,
-    /// How it speaks TLS to origins; none: in the clear.
+    /// TLS towards origins; none: in the clear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin_tls: Option<ClientTls>,
     /// Origins are spoken to over HTTP/2, which they have to agree on over TLS, and to know in the clear.
@@ -69,13 +69,13 @@ pub struct ProxySpec {
     pub origin_http2: bool,
 }
 
-/// What a cache stores, for how long, and what goes when there is no room.
+/// Admission, freshness and replacement of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Words", into = "Words")]
 pub struct Storing {
     pub policy: Replacement,
     pub admission: Admission,
-    /// How long a response is fresh that does not say so, in seconds.
+    /// Freshness lifetime of a response that states none, in seconds.
     pub default_lifetime_s: u64,
 }
 
@@ -86,7 +86,7 @@ impl Default for Storing {
     }
 }
 
-/// The same in words.
+/// [`Storing`] as it is serialised.
 #[derive(Serialize, Deserialize)]
 struct Words {
     policy: String,
@@ -116,7 +116,7 @@ impl From<Storing> for Words {
     }
 }
 
-/// As descriptions of other proxies have it, so that the two can be compared: `1d`, `90s`, `0`.
+/// A lifetime as descriptions of other proxies have it, so that the two can be compared: `1d`, `90s`, `0`.
 fn ttl_word(lifetime_s: u64) -> String {
     let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
     let fitting = units.into_iter().find(|(_, factor)| lifetime_s > 0 && lifetime_s.is_multiple_of(*factor));
@@ -140,10 +140,10 @@ const TTL: &str = "ttl";
 /// A day, as the descriptions of all other proxies have it.
 const DEFAULT_LIFETIME_S: u64 = 86_400;
 
-/// What can be chosen about the built-in proxy.
+/// Settings of the built-in proxy that users choose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Chosen {
-    /// What it prefetches; none: nothing.
+    /// Prefetching; none: off.
     pub prefetch: Option<Prefetch>,
     pub storing: Storing,
 }
@@ -153,14 +153,14 @@ pub struct Chosen {
 pub struct Setting {
     pub name: &'static str,
     pub about: &'static str,
-    /// Words that it takes.
+    /// Words that the setting accepts.
     pub words: &'static [&'static str],
-    /// What else it takes.
+    /// Other accepted values, as the end of a sentence.
     pub or: &'static str,
 }
 
 impl Setting {
-    /// What it takes, in a sentence.
+    /// Accepted values, in a sentence.
     pub fn allowed(&self) -> String {
         format!("one of {}{}", self.words.join(", "), self.or)
     }
@@ -196,7 +196,7 @@ impl Chosen {
         },
     ];
 
-    /// Sets one of them.
+    /// Sets the setting of this name.
     ///
     /// # Errors
     /// What there is, if there is no such setting, or it does not take the value.
@@ -214,7 +214,7 @@ impl Chosen {
         known.ok_or_else(|| format!("{name} = {value}: it takes {}", setting.allowed()))
     }
 
-    /// All of them, as they can be typed.
+    /// All settings, as they can be typed.
     pub fn as_typed(&self) -> BTreeMap<String, String> {
         let prefetch = self.prefetch.map_or("none", |prefetch| prefetch.word());
         let Words { policy, admission, ttl } = self.storing.into();
@@ -259,12 +259,11 @@ impl Prefetch {
     /// Words for [`Prefetch::from_word`].
     pub const WORDS: [&str; 3] = ["none", "embedded", "links"];
 
-    /// The word for it.
     pub fn word(&self) -> &'static str {
         if self.links { "links" } else { "embedded" }
     }
 
-    /// What a setting of this word means, with usual bounds; the outer none: it is no word for it.
+    /// Value of the setting with usual bounds; the outer none: the word is unknown.
     pub fn from_word(word: &str) -> Option<Option<Self>> {
         let usual = |links| Self { links, per_page: 64, page_bytes: 8 << 20, at_once: 16, waiting: 1024 };
         match word {
@@ -281,49 +280,47 @@ pub fn usual_name() -> String {
     "assay".into()
 }
 
-/// The other caches, and how they are queried.
+/// Cooperation with other caches.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cooperation {
-    /// Where ICP queries are received, and sent from; none: no ICP.
+    /// Address at which ICP queries are received, and from which they are sent; none: no ICP.
     pub icp: Option<SocketAddr>,
     /// Addresses that may send ICP queries, beside the peers.
     pub clients: Vec<IpAddr>,
     /// The caches to query, in order of preference.
     pub peers: Vec<Peer>,
-    /// How long to wait for ICP responses, in milliseconds.
+    /// Timeout of ICP responses, in milliseconds.
     pub timeout_ms: u64,
     /// Time in milliseconds that is added to each query and each request to another cache, as if
     /// that were the round-trip time between the two.
     #[serde(default)]
     pub delay_ms: u64,
-    /// What a sibling gave is not stored here too.
+    /// Whether responses from a sibling are not stored here, too.
     pub proxy_only: bool,
-    /// What no parent could fetch fails: no request goes to the origin.
+    /// Whether requests that no parent could fetch fail: none goes to the origin.
     pub never_direct: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
-    /// What it is called.
     pub name: String,
-    /// What may be requested from it.
     pub relation: Relation,
-    /// Where it speaks HTTP; requests to it are in absolute form.
+    /// Address for HTTP; requests to it are in absolute form.
     pub http: SocketAddr,
-    /// Where it receives ICP queries; none: it is not queried. Nothing is requested from a sibling without it.
+    /// Address for ICP queries; none: the peer is not queried. Nothing is requested from a sibling without it.
     pub icp: Option<SocketAddr>,
 }
 
-/// What may be requested from another cache.
+/// Kind of peer, by what may be requested from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
     Sibling,
-    /// Anything: it fetches what it has not.
+    /// Any object: a parent fetches what it does not have.
     Parent,
 }
 
-/// As an authority: every host, named in a whole URL or not, is behind that one address.
+/// Authority that stands for every host: named in a whole URL or not, all are behind that one address.
 pub const EVERY_HOST: &str = "*";
 
 /// One origin behind the proxy.

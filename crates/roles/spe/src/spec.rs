@@ -8,29 +8,29 @@ use serde::{Deserialize, Serialize};
 use assay_net::tls::settings::{AuthorityFiles, ClientTls, ServerTls};
 use assay_protocol::network::Destinations;
 
-/// What the Collector is told.
+/// Spec of the Collector.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CollectorSpec {
-    /// With what it marks responses in place of those that it has not kept: only the Multiplier has the same.
+    /// Mark of responses in place of those that were not kept: only the Multiplier has the same.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub lost_key: String,
-    /// Where it listens, and which clients it has there. A request is counted, and a response is new, by listener: addresses of
-    /// clients do not tell proxies on one machine apart.
+    /// Listening addresses, and the clients of each. A request is counted, and a response is new, by listener: addresses of clients do not
+    /// tell proxies on one machine apart.
     pub listeners: Vec<Listener>,
-    /// Which `Host` goes to which real server; others are looked up by the system.
+    /// Real servers by `Host`; others are looked up by the system.
     pub origins: Vec<Route>,
-    /// Where a request that names no known host goes (reverse); none: to the host that it names.
+    /// Destination of requests that name no known host (reverse); none: the host that they name.
     pub default_origin: Option<SocketAddr>,
-    /// How that origin is spoken to over TLS; none: in the clear.
+    /// TLS towards that origin; none: in the clear.
     #[serde(default)]
     pub origin_tls: Option<TlsTo>,
-    /// How the origins of tunnels that the Multiplier opens are spoken to; none: it opens none.
+    /// TLS towards the origins of tunnels that the Multiplier opens; none: it opens none.
     #[serde(default)]
     pub tunnels_tls: Option<ClientTls>,
-    /// Which addresses are requested; none: all. Those of known origins are no exception.
+    /// Addresses that may be requested; none: all. Those of known origins are no exception.
     #[serde(default)]
     pub destinations: Option<Destinations>,
-    /// How long a response that may not be cached is kept for listeners that have not seen it, in milliseconds.
+    /// Lifetime of a response that may not be cached, for listeners that have not seen it, in milliseconds.
     pub minimum_freshness_ms: u64,
     /// Recordings older than this are made anew, however fresh the response is, in milliseconds (11.3.8).
     pub maximum_age_ms: u64,
@@ -38,9 +38,9 @@ pub struct CollectorSpec {
     pub replay: bool,
     /// Most bytes of recordings in memory, overhead included.
     pub memory_bytes: u64,
-    /// Where recordings go that memory has no room for; none: nowhere.
+    /// Store for recordings that memory has no room for; none: they are dropped.
     pub disk: Option<DiskSpec>,
-    /// Where each request is logged; none: nowhere.
+    /// Log of requests; none: not logged.
     #[serde(default)]
     pub log: Option<CollectorLog>,
     /// Processors the thread is pinned to; empty: not pinned.
@@ -59,7 +59,7 @@ pub struct CollectorLog {
 /// TLS to an origin, or to a proxy under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TlsTo {
-    /// What is offered and trusted.
+    /// Versions offered, and certificates trusted.
     pub client: ClientTls,
     /// The authority (`host` or `host:port`) whose host the certificate is verified for.
     pub authority: String,
@@ -69,11 +69,11 @@ pub struct TlsTo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listener {
     pub listen: SocketAddr,
-    /// Its client: the label of a proxy under test, or `direct` for the Multiplier itself.
+    /// Client of this listener: the label of a proxy under test, or `direct` for the Multiplier itself.
     pub who: String,
 }
 
-/// Where one host really is.
+/// Real address of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
     /// `host` or `host:port`, as clients say it.
@@ -89,17 +89,17 @@ pub struct DiskSpec {
     pub bytes: u64,
 }
 
-/// When requests are sent to the proxies.
+/// Time at which requests are sent to the proxies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
-    /// When the Collector's response is complete, as in the document.
+    /// After the Collector's response is complete, as in the document.
     After,
     /// At once: at the clients' own pace.
     AtOnce,
 }
 
-/// In which order requests are sent to the proxies.
+/// Order in which requests are sent to the proxies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Turns {
@@ -109,18 +109,18 @@ pub enum Turns {
     Fixed,
 }
 
-/// What the Multiplier is told.
+/// Spec of the Multiplier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MultiplierSpec {
-    /// With what the Collector marks responses in place of those that it has not kept: no proxy has it.
+    /// The Collector's mark of responses in place of those that it has not kept: no proxy has it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub lost_key: String,
-    /// Where clients come in.
+    /// Listening address for clients.
     pub listen: SocketAddr,
-    /// How clients are spoken to over TLS; none: in the clear.
+    /// TLS towards clients; none: in the clear.
     #[serde(default)]
     pub tls: Option<ServerTls>,
-    /// With which authority tunnels are opened; none: they go through unseen.
+    /// Certificate authority with which tunnels are opened; none: they go through unseen.
     #[serde(default)]
     pub intercept: Option<AuthorityFiles>,
     /// The Collector's listener for the Multiplier.
@@ -129,18 +129,18 @@ pub struct MultiplierSpec {
     pub proxies: Vec<ProxyUnderTest>,
     /// Requests go to the proxies with their whole URL (forward), or with a path and `Host` (reverse).
     pub forward: bool,
-    /// When requests are sent to the proxies.
+    /// Time at which requests are sent to the proxies.
     pub when: When,
     pub turns: Turns,
     /// Seed of the order.
     pub seed: u64,
     /// Most requests that wait for one proxy, or are under way with it; those beyond are dropped and counted.
     pub most_waiting: u32,
-    /// How long a proxy's response may take, in milliseconds.
+    /// Timeout of a proxy's response, in milliseconds.
     pub patience_ms: u64,
-    /// Which differences are none (a file in TOML); none: the defaults.
+    /// Rules on differences to ignore (a file in TOML); none: the defaults.
     pub rules: Option<PathBuf>,
-    /// Where responses are written: the SPE directory.
+    /// Directory for responses: the SPE directory.
     pub directory: PathBuf,
     /// Write the log in the document's form too.
     pub text_log: bool,
@@ -151,10 +151,10 @@ pub struct MultiplierSpec {
 /// A proxy under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProxyUnderTest {
-    /// What it is called in results.
+    /// Label in results.
     pub label: String,
     pub address: SocketAddr,
-    /// How it is spoken to over TLS; none: in the clear.
+    /// TLS towards the proxy; none: in the clear.
     #[serde(default)]
     pub tls: Option<TlsTo>,
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// Where a browser's files are.
+/// Directory of a browser's files.
 #[derive(Debug)]
 pub struct Browser(TempDir);
 

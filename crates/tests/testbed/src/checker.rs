@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::skip;
 
-/// What h2spec requires and RFC 9113 does not: its section there, and what it sends.
+/// Tests of h2spec that RFC 9113 does not require: section there, and input sent.
 const NOT_REQUIRED: [(&str, &str); 3] = [
     // A server that also speaks HTTP/1.1 at that address says in it that this is none of both (RFC 9113, 3.4).
     ("http2/3.5", "Sends invalid connection preface"),
@@ -15,7 +15,7 @@ const NOT_REQUIRED: [(&str, &str); 3] = [
     ("http2/5.3.1", "Sends PRIORITY frame that depend on itself"),
 ];
 
-/// Where tools are that no package brings (`scripts/tools.sh`).
+/// Path of h2spec: in `PATH`, or among the tools that no package brings (`scripts/tools.sh`).
 fn program() -> Option<PathBuf> {
     let cache = || std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
@@ -26,7 +26,7 @@ fn program() -> Option<PathBuf> {
     places.find(|program| program.is_file())
 }
 
-/// How many tests a server of HTTP/2 in the clear passes, and which it fails of those that RFC 9113 requires; `path` is that of a
+/// Number of tests that a server of HTTP/2 in the clear passes, and those of its failures that RFC 9113 requires; `path` is that of a
 /// resource with a body. None: h2spec is missing, and the test is skipped.
 pub fn h2spec(address: SocketAddr, path: &str) -> Option<(usize, Vec<String>)> {
     let Some(program) = program() else {
@@ -45,7 +45,7 @@ pub fn h2spec(address: SocketAddr, path: &str) -> Option<(usize, Vec<String>)> {
     Some(judged(&std::fs::read_to_string(report.path()).expect("h2spec writes a report")))
 }
 
-/// How many tests of a report (JUnit's XML) passed, and which did not.
+/// Number of passed tests in a report (JUnit's XML), and the names of the others.
 fn judged(report: &str) -> (usize, Vec<String>) {
     let (mut passed, mut failed) = (0, Vec::new());
     for case in report.split("<testcase ").skip(1) {

@@ -13,7 +13,7 @@ use crate::body::read_body;
 /// One connection of a client.
 pub struct Client {
     pub stream: TcpStream,
-    /// What came and was not read yet.
+    /// Received bytes that were not read yet.
     pub buf: Vec<u8>,
 }
 
@@ -86,9 +86,9 @@ pub struct Response {
     pub head: String,
     /// Without its transfer coding; none: it broke off.
     pub body: Option<String>,
-    /// When the head was there.
+    /// Time until the head was complete.
     pub first_byte: Duration,
-    /// How many bytes of the body were there, and when.
+    /// Number of bytes of the body at each arrival, and its time.
     pub arrivals: Vec<(usize, Duration)>,
 }
 
@@ -101,7 +101,7 @@ impl Response {
         })
     }
 
-    /// How a cache says that it came about (RFC 9211).
+    /// Value of `Cache-Status` (RFC 9211).
     pub fn cache_status(&self) -> &str {
         self.field("Cache-Status").expect("a cache says how its responses come about")
     }

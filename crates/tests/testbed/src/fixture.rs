@@ -1,12 +1,12 @@
-//! What takes long to make and is the same each time: made by the first test of a binary that needs it, cached in a
-//! file, and read by the others, each of which may be a process of its own.
+//! Data that takes long to make and is the same each time: made by the first test of a binary that needs it, cached in a file, and read by
+//! the others, each of which may be a process of its own.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What `make` gives, made once by each build of this program. It is kept under `name` in `place`, which is for the
-/// package of the program alone.
+/// Result of `make`, made once by each build of this program. It is kept under `name` in `place`, which is for the package of the program
+/// alone.
 pub fn cached(place: &Path, name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
     let program = std::env::current_exe().expect("this program has a path");
     cached_for(&program, place, name, make)

@@ -1,7 +1,7 @@
-//! What tests put around an intermediary: a [`Server`] behind it that responds as it is told, [`Client`]s before it that
-//! send bytes as they are given, and patience that ends. All on the one runtime of [`run`], with the intermediary
-//! between them. And a place for a real [`Browser`], with what tests of [`pages`] need; a checker of servers of
-//! HTTP/2 ([`h2spec`]); [`fixture`]s that many tests share, and a [`corpus`] of wrong messages.
+//! Surroundings of an intermediary under test: a [`Server`] behind it that responds as it is told, [`Client`]s before it that send bytes as
+//! they are given, and patience that ends. All on the one runtime of [`run`], with the intermediary between them. And a place for a real
+//! [`Browser`], with what tests of [`pages`] need; a checker of servers of HTTP/2 ([`h2spec`]); [`fixture`]s that many tests share, and a
+//! [`corpus`] of wrong messages.
 //!
 //! *Does not:* simulate an origin (that is `assay-load`), measure, or run outside tests: what surprises it, panics.
 

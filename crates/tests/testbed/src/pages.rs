@@ -1,4 +1,4 @@
-//! What tests of pages need: a browser that opens them, kept texts, names that attack, and times to show.
+//! Tools for tests of pages: a browser that opens them, kept texts, names that attack, and times to show.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -95,7 +95,7 @@ fn write_outline(value: &Value, indent: usize, out: &mut String) {
     }
 }
 
-/// What an attacker would put into a name.
+/// Name with markup that an attacker could choose.
 pub const HOSTILE: &str =
     "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">";
 

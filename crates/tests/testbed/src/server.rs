@@ -13,7 +13,7 @@ use tokio::task::spawn_local;
 
 use crate::body::read_body;
 
-/// What a server does for a response, in order. After the last part it reads the next request.
+/// Step of a server's response. After the last one it reads the next request.
 #[derive(Clone)]
 pub enum Part {
     /// Sends these bytes.
@@ -70,11 +70,11 @@ impl Seen {
 /// A server that responds as told and remembers its requests.
 #[derive(Clone)]
 pub struct Server {
-    /// Where it listens: a free port on loopback.
+    /// Listening address: a free port on loopback.
     pub address: SocketAddr,
     seen: Rc<RefCell<Vec<Seen>>>,
     open: Rc<Cell<usize>>,
-    /// How many connections were accepted, and who made the last one.
+    /// Number of accepted connections, and the peer of the last one.
     accepted: Rc<Cell<(usize, Option<SocketAddr>)>>,
 }
 
@@ -110,7 +110,7 @@ impl Server {
         self.seen.borrow().clone()
     }
 
-    /// How many requests it got so far.
+    /// Number of requests so far.
     pub fn count(&self) -> usize {
         self.seen.borrow().len()
     }

@@ -5,24 +5,22 @@
 
 use std::borrow::Cow;
 
-/// What a metric does over time.
+/// Type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows.
+    /// Grows only.
     Counter,
-    /// It goes up and down.
+    /// Goes up and down.
     Gauge,
     /// Many values, by how large they are.
     Histogram,
 }
 
-/// What a metric is counted in.
+/// Unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     None,
-    /// Seconds.
     Seconds,
-    /// Bytes.
     Bytes,
     Ratio,
 }
@@ -54,23 +52,21 @@ pub trait Histogram {
     /// (upper bound in seconds, how many are up to it), ascending; without the last bound, which is infinite.
     fn cumulative(&self) -> impl Iterator<Item = (f64, u64)>;
 
-    /// Their sum in seconds.
+    /// Sum of the times, in seconds.
     fn sum_s(&self) -> f64;
 
-    /// How many there are.
+    /// Number of the times.
     fn count(&self) -> u64;
 }
 
 /// All series of one name, with histograms of type `H`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Family<H> {
-    /// What it does over time.
     pub kind: Kind,
-    /// Its name without prefix, unit and `_total`.
+    /// Name without prefix, unit and `_total`.
     pub stem: &'static str,
-    /// What it is counted in.
     pub unit: Unit,
-    /// What it means, in a sentence.
+    /// Meaning, in a sentence.
     pub help: Cow<'static, str>,
     /// One series for each set of labels.
     pub samples: Vec<Sample<H>>,
@@ -98,7 +94,6 @@ pub type Labels = Vec<(&'static str, String)>;
 /// One series, with a histogram of type `H` if it is one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample<H> {
-    /// What tells it from others of its family.
     pub labels: Labels,
     pub value: Value<H>,
 }

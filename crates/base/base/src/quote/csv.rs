@@ -28,7 +28,7 @@ mod tests {
     use super::*;
     use crate::quote::HOSTILE;
 
-    /// What a reader of one field makes of it.
+    /// Reads one field as a reader of CSV does.
     fn read(field: &str) -> String {
         match field.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
             Some(inner) => {

@@ -35,12 +35,12 @@ pub fn in_element(text: &str) -> String {
 
 /// A piece of a text.
 enum Part<'a> {
-    /// What would become a link or a mention. It has no space, bar or backtick.
+    /// A word that would become a link or a mention. It has no space, bar or backtick.
     Active(&'a str),
     Plain(&'a str),
 }
 
-/// What ends a word: code holds none of these.
+/// Ends of words: code holds none of these.
 const ENDS: [char; 4] = [' ', '|', '`', '\u{a0}'];
 
 fn parts(text: &str) -> Vec<Part<'_>> {

@@ -3,14 +3,14 @@
 //! Names of files, URLs, titles and fields come from others. A page has one pass over all of it ([`visible`]), and so has a terminal;
 //! line ends and tabs stay in both.
 
-/// Whether something else is done with it than to show it, or to end a line.
+/// Whether a character does anything but show itself or end a line.
 pub fn is_active(c: char) -> bool {
     let turns =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     (c.is_control() && !matches!(c, '\n' | '\t')) || turns
 }
 
-/// What is shown in its place: a picture of a control character (`␛`), one column wide, or `�`.
+/// Replacement of an active character: a picture of a control character (`␛`), one column wide, or `�`.
 pub fn picture(c: char) -> char {
     match u32::from(c) {
         code @ 0..=0x1f => char::from_u32(0x2400 + code).unwrap_or('\u{fffd}'),

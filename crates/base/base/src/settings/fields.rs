@@ -1,4 +1,4 @@
-//! Fields of a settings file: what stands where, and what is said when it is not what was expected.
+//! Fields of a settings file, with errors that name their line.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -18,9 +18,8 @@ pub struct Mistake {
 /// A file and its text.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
-    /// Its name, for messages.
+    /// Name of the file, for messages.
     pub file: &'a str,
-    /// What is in it.
     pub text: &'a str,
 }
 
@@ -45,7 +44,7 @@ impl<'a> Source<'a> {
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     source: Source<'a>,
-    /// What it is called in messages: `[[proxy]]`, say.
+    /// Name in messages: `[[proxy]]`, say.
     what: &'static str,
     span: Range<usize>,
     table: &'a DeTable<'a>,
@@ -135,7 +134,7 @@ impl<'a> Value<'a> {
         self.wrong(&format!("{} is not {expected}", self.seen()))
     }
 
-    /// What stands there, as written, cut to something that fits a line.
+    /// The value as written, cut to something that fits a line.
     fn seen(&self) -> String {
         let text = self.source.text.get(self.value.span()).unwrap_or_default();
         let text = text.lines().next().unwrap_or_default();

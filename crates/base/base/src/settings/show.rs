@@ -1,4 +1,4 @@
-//! How counts, numbers and sizes are written for people.
+//! Formatting of counts, numbers and sizes for people.
 //!
 //! Three significant digits; thousands are set apart by commas; a unit stands behind a space. What is measured keeps its
 //! zeros (`3.10`), because they say how exact it is. Sizes, most of which somebody chose, go without them (`64 MB`). Units
@@ -10,7 +10,7 @@ pub fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
-/// How many of something: `1 request`, `1,234 requests`.
+/// A number of things: `1 request`, `1,234 requests`.
 pub fn several(value: u64, one: &str) -> String {
     format!("{} {one}{}", count(value), if value == 1 { "" } else { "s" })
 }

@@ -1,6 +1,6 @@
-//! Which of the known names a misspelt one meant.
+//! Suggestions for misspelt names.
 
-/// A longer word is no misspelt name.
+/// Longest misspelt name: a longer word is none.
 const LONGEST: usize = 64;
 
 /// The known name nearest to `wrong`, when one is near enough to be meant: a third of its letters may be wrong (put in, left

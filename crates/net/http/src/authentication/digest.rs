@@ -6,25 +6,23 @@ use super::{Parameter, find, write_quoted};
 use crate::digest::{hexadecimal_md5, hexadecimal_sha256};
 use crate::field::list_has;
 
-/// How digests are made.
+/// Hash algorithm of digests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// What is meant when none is named.
+    /// The default when a challenge names none.
     #[default]
     Md5,
-    /// SHA-256.
     Sha256,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestChallenge<'v> {
-    /// What the password is for.
+    /// Protection space of the password.
     pub realm: Cow<'v, [u8]>,
     /// The server's nonce, which goes into the digest.
     pub nonce: Cow<'v, [u8]>,
     /// To be sent back as it is.
     pub opaque: Option<Cow<'v, [u8]>>,
-    /// How to make digests.
     pub algorithm: Algorithm,
     /// The server wants uses counted (`qop=auth`).
     pub qop_auth: bool,
@@ -32,7 +30,7 @@ pub struct DigestChallenge<'v> {
     pub stale: bool,
 }
 
-/// What a client says.
+/// Credentials in an `Authorization` field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestCredentials<'v> {
     pub user: Cow<'v, [u8]>,
@@ -41,23 +39,22 @@ pub struct DigestCredentials<'v> {
     /// The target of the request, as the client wrote it.
     pub uri: Cow<'v, [u8]>,
     pub response: Cow<'v, [u8]>,
-    /// How it was made.
     pub algorithm: Algorithm,
-    /// Which use of the nonce it is; none: `qop` was not used.
+    /// Number of the nonce's use; none: `qop` was not used.
     pub counted: Option<Counted<'v>>,
     pub opaque: Option<Cow<'v, [u8]>>,
 }
 
-/// Which use of a nonce this is.
+/// Number of a use of a nonce, with the client's own nonce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted<'v> {
-    /// Its number, as eight hexadecimal digits.
+    /// The number (`nc`), as eight hexadecimal digits.
     pub count: Cow<'v, [u8]>,
     /// The client's own nonce.
     pub cnonce: Cow<'v, [u8]>,
 }
 
-/// What a client keeps of a challenge, so that it need not be challenged again.
+/// State that a client keeps of a challenge, so that it need not be challenged again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestClient {
     realm: Box<[u8]>,
@@ -104,7 +101,7 @@ impl Algorithm {
     }
 }
 
-/// What goes into a digest but is not all sent.
+/// Input of a digest, not all of which is sent.
 struct Secret<'a> {
     user: &'a [u8],
     realm: &'a [u8],

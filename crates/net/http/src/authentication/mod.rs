@@ -23,7 +23,7 @@ use crate::field::{List, list, trim};
 pub enum Challenge<'v> {
     /// RFC 7617.
     Basic {
-        /// What the password is for.
+        /// Protection space of the password.
         realm: Cow<'v, [u8]>,
     },
     /// RFC 7616.
@@ -32,7 +32,7 @@ pub enum Challenge<'v> {
     Other { scheme: &'v [u8] },
 }
 
-/// What an `Authorization` field says.
+/// Credentials in an `Authorization` field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credentials<'v> {
     /// RFC 7617.
@@ -48,7 +48,6 @@ pub fn challenges(value: &[u8]) -> Challenges<'_> {
     Challenges { members, begun }
 }
 
-/// Iterator of [`challenges`].
 #[derive(Debug, Clone)]
 pub struct Challenges<'v> {
     members: List<'v>,
@@ -129,7 +128,7 @@ fn find<'v>(parameters: &[Parameter<'v>], name: &str) -> Option<Cow<'v, [u8]>> {
     found.map(|(_, value)| value.clone())
 }
 
-/// `Scheme rest`.
+/// Splits `Scheme rest`.
 fn split_scheme(member: &[u8]) -> (&[u8], &[u8]) {
     let end = member.iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(member.len());
     (&member[..end], trim(&member[end..]))

@@ -17,14 +17,14 @@ pub struct Nonces {
     life_s: u64,
 }
 
-/// What a nonce that comes back is worth.
+/// State of a nonce that a client sends back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NonceState {
     /// Ours, and young enough.
     Good,
     /// Ours, and too old.
     Stale,
-    /// Not ours.
+    /// The nonce is not ours.
     Foreign,
 }
 
@@ -44,7 +44,7 @@ impl Nonces {
         nonce
     }
 
-    /// What this nonce is worth now.
+    /// Judges a nonce at a time.
     pub fn judge(&self, nonce: &[u8], now_s: u64) -> NonceState {
         let Some(dash) = memchr::memchr(b'-', nonce) else { return NonceState::Foreign };
         let (made, proof) = (&nonce[..dash], &nonce[dash + 1..]);

@@ -34,7 +34,7 @@ pub(super) struct StatusLine<'b> {
     /// Status, three digits.
     pub(super) status: u16,
     pub(super) reason: &'b str,
-    /// Where the next line begins.
+    /// Start of the next line.
     pub(super) end: usize,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct RequestLine<'b> {
     pub(super) target: &'b str,
     /// Minor version.
     pub(super) minor: u8,
-    /// Where the next line begins.
+    /// Start of the next line.
     pub(super) end: usize,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct RequestLine<'b> {
 pub(super) enum Line<'b> {
     /// A field: its name, and its value without spaces around it.
     Field(&'b [u8], &'b [u8]),
-    /// The empty line.
+    /// The empty line that ends the head.
     End,
 }
 
@@ -126,7 +126,7 @@ pub(super) fn line(buf: &[u8], at: usize) -> Option<(Line<'_>, usize)> {
     Some((Line::Field(&rest[..colon], value), at + end + 2))
 }
 
-/// Where the name of a field ends that begins the bytes.
+/// End of the field name at the start of the bytes.
 #[inline]
 fn name_end(bytes: &[u8]) -> Option<usize> {
     let mut at = first(bytes, 0, is_unusual, |byte| !byte.is_ascii_alphabetic() && byte != b'-')?;
@@ -137,7 +137,7 @@ fn name_end(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// Where the CR LF of a line is that has no other control character from `from` on.
+/// Position of the CR LF of a line that has no other control character from `from` on.
 #[inline]
 fn line_end(bytes: &[u8], from: usize) -> Option<usize> {
     let end = first(bytes, from, |word| below(word, 0x20) | is_delete(word), |byte| byte.is_ascii_control())?;

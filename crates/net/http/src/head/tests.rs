@@ -1,4 +1,4 @@
-//! What must be true of heads.
+//! Invariants of heads.
 
 use proptest::prelude::*;
 

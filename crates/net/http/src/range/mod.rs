@@ -20,7 +20,7 @@ pub const MOST_RANGES: usize = 200;
 pub enum ByteRange {
     /// `first-last`, both included, or `first-`.
     From {
-        /// First byte.
+        /// Position of the first byte.
         first: u64,
         /// Last byte; none: to the end.
         last: Option<u64>,
@@ -32,13 +32,13 @@ pub enum ByteRange {
 /// Bytes `from` (included) to `to` (not included) of something; never empty when it came out of this room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// First byte.
+    /// Position of the first byte.
     pub from: u64,
     /// The byte after the last.
     pub to: u64,
 }
 
-/// Why a `Range` field is ignored (RFC 9110, 14.2: it does not make a request wrong).
+/// Reason to ignore a `Range` field (RFC 9110, 14.2: it does not make a request wrong).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RangeError {
     /// A unit other than `bytes`.
@@ -52,18 +52,18 @@ pub enum RangeError {
     TooMany,
 }
 
-/// What a `Content-Range` field says.
+/// A parsed `Content-Range` field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentRange {
     /// `bytes first-last/total`, or `/*` when the total is not known.
     Part {
-        /// Which bytes.
+        /// Bytes of the part.
         span: Span,
         total: Option<u64>,
     },
     /// `bytes */total`: the ranges requested begin beyond the end (416).
     Unsatisfied {
-        /// How many bytes there are.
+        /// Length of the whole representation.
         total: u64,
     },
 }
@@ -82,7 +82,6 @@ impl ByteRange {
 }
 
 impl Span {
-    /// Number of bytes.
     pub fn len(&self) -> u64 {
         self.to.saturating_sub(self.from)
     }

@@ -63,7 +63,7 @@ impl MultipartWriter<'_> {
     }
 }
 
-/// Why a body is not `multipart/byteranges`.
+/// Malformed `multipart/byteranges`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum MultipartError {
     /// No boundary where one must be.
@@ -77,11 +77,11 @@ pub enum MultipartError {
     Range,
 }
 
-/// What [`MultipartReader::next`] found.
+/// Result of [`MultipartReader::next`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part<'i> {
     Begin {
-        /// Which bytes it holds.
+        /// Bytes of the part.
         span: Span,
         total: Option<u64>,
     },
@@ -108,7 +108,7 @@ pub struct MultipartReader {
     /// CR LF, two dashes, and the boundary.
     delimiter: Vec<u8>,
     state: State,
-    /// What has been gathered of a boundary and a head. Starts with a line end, as if one stood before the first boundary.
+    /// Start of a boundary and a head. Begins with a line end, as if one stood before the first boundary.
     gathered: Vec<u8>,
     is_first: bool,
 }

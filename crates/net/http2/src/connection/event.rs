@@ -1,10 +1,10 @@
-//! What comes on a connection, as its owner is told of it.
+//! Events of a connection.
 
 use crate::error::{ConnectionError, ErrorCode, StreamError};
 use crate::message::Head;
 use crate::stream::Stream;
 
-/// What [`Connection::next`](super::Connection::next) found.
+/// Result of [`Connection::next`](super::Connection::next).
 #[derive(Debug)]
 pub enum Event<'e> {
     /// All input is used up.
@@ -30,8 +30,8 @@ pub enum Event<'e> {
     Trailers { stream: Stream, head: Head<'e> },
     /// The peer has ended a stream before its messages were complete. With REFUSED_STREAM, nothing was done for the request.
     Reset { stream: Stream, code: ErrorCode },
-    /// This side has ended a stream, because of an error on it. A stream that was refused when it was opened has no place:
-    /// only its number is meant.
+    /// A stream that this side has reset because of an error on it. One that was refused when it was opened has no place: only its number
+    /// is meant.
     Failed { stream: Stream, error: StreamError },
     /// The peer takes no new streams. [`Event::Unprocessed`] follows for each open stream on which it will do nothing.
     GoAway {
@@ -43,7 +43,7 @@ pub enum Event<'e> {
     Unprocessed { stream: Stream },
     /// More data may be sent on one stream, or on all.
     Writable {
-        /// This stream; none: any.
+        /// The stream; none: any.
         stream: Option<Stream>,
     },
     /// The peer is there: the bytes of our PING.
@@ -70,7 +70,7 @@ pub(super) enum Found {
     Trailers {
         stream: Stream,
     },
-    /// That many of the bytes in front of what is used.
+    /// Data at the end of the used input.
     Data {
         stream: Stream,
         bytes: usize,
@@ -101,5 +101,5 @@ pub(super) enum Found {
     },
 }
 
-/// What became of a frame: an event, or nothing to tell.
+/// Result of a frame: an event, or none.
 pub(super) type Outcome = Result<Option<Found>, ConnectionError>;

@@ -31,7 +31,7 @@ const RESET_MEMORY: usize = 256;
 /// a long one must not take a hundred times what others do.
 const KEPT_BYTES: usize = 8 << 10;
 
-/// Which side this is.
+/// Side of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Opens streams and sends requests.
@@ -39,14 +39,14 @@ pub enum Side {
     Server,
 }
 
-/// What this side wants and allows.
+/// Limits and preferences of this side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// Most streams that a client may have open.
     pub max_streams: u32,
-    /// What may be on its way on one stream, in bytes; 65,535 at least.
+    /// Receive window of a stream, in bytes; 65,535 at least.
     pub stream_window: u32,
-    /// What may be on its way on all streams together, in bytes; 65,535 at least.
+    /// Receive window of the connection, in bytes; 65,535 at least.
     pub connection_window: u32,
     /// Largest header section that is accepted, by the measure of RFC 9113, 6.5.2.
     pub max_section_bytes: u32,
@@ -70,7 +70,7 @@ impl Default for Config {
     }
 }
 
-/// What was counted on a connection since it began.
+/// Counts of a connection since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Streams that were opened, by either side.
@@ -93,7 +93,7 @@ pub struct Totals {
     pub coded_received_bytes: u64,
 }
 
-/// Where the reader stands between two calls.
+/// State of the reader between two calls.
 #[derive(Debug, Clone, Copy)]
 enum Reading {
     /// Within the preface; bytes seen.
@@ -122,7 +122,7 @@ struct OpenBlock {
 pub struct Connection {
     side: Side,
     config: Config,
-    /// What the peer wants and allows.
+    /// Settings of the peer.
     peer: Settings,
     has_peer_settings: bool,
     encoder: Encoder,
@@ -134,7 +134,7 @@ pub struct Connection {
     highest_peer_id: u32,
     send_window: i64,
     receive_window: i64,
-    /// What was taken and not given back to the connection's window.
+    /// Bytes that were received and not returned to the connection's window.
     consumed: u32,
     reading: Reading,
     /// Beginning of a frame that has not arrived in full; mostly empty.
@@ -249,8 +249,8 @@ impl Connection {
         self.streams.len()
     }
 
-    /// How many more streams a client may open now: what the peer's limit leaves, and none after a GOAWAY or when the numbers
-    /// are used up.
+    /// Number of streams that a client may still open: what the peer's limit leaves, and none after a GOAWAY or when the numbers are used
+    /// up.
     pub fn openable(&self) -> u32 {
         if self.peer_refuses_above.is_some() || self.refuses_above.is_some() || self.next_id > MAX_31 {
             return 0;
@@ -263,7 +263,7 @@ impl Connection {
         self.peer_refuses_above.is_some() || self.refuses_above.is_some() || self.next_id > MAX_31
     }
 
-    /// How many bytes of data may be sent on a stream now: 0 for one that has ended.
+    /// Bytes of data that may be sent on a stream now: 0 for one that has ended.
     pub fn sendable(&self, stream: Stream) -> usize {
         let window =
             self.streams.get(stream).filter(|state| state.sends).map_or(0, |state| state.send_window);
@@ -291,12 +291,12 @@ impl Connection {
         self.streams.get(stream).is_some_and(|state| state.receives)
     }
 
-    /// What the peer wants and allows; before its settings have come, what it must allow.
+    /// Settings of the peer; before they have come, those that it must allow.
     pub fn peer_settings(&self) -> Settings {
         self.peer
     }
 
-    /// What was counted so far.
+    /// Counts so far.
     pub fn totals(&self) -> Totals {
         self.totals
     }

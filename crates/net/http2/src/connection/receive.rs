@@ -152,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// What holds for all frames.
+    /// Checks the rules of all frames.
     fn check_head(&mut self, head: FrameHead) -> Result<(), ConnectionError> {
         if head.length > DEFAULT_FRAME_BYTES {
             return Err(ConnectionError::FrameSize { kind: head.kind, length: head.length });

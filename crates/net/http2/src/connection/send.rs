@@ -1,4 +1,4 @@
-//! What a connection writes: requests, responses, data, and the frames about streams.
+//! Output of a connection: requests, responses, data, and the frames about streams.
 
 use thiserror::Error;
 
@@ -8,10 +8,10 @@ use crate::frame::{self, FrameHead, HEAD_BYTES, MAX_31, flag, kind};
 use crate::hpack::Encoder;
 use crate::stream::{Body, Stream};
 
-/// What the PING carries whose acknowledgement shows that the peer knows of the end.
+/// Payload of the PING whose acknowledgement shows that the peer knows of the end.
 pub(super) const RETIRING: [u8; 8] = *b"retiring";
 
-/// What a request begins with.
+/// Pseudo-header fields of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestHead<'a> {
     pub method: &'a [u8],
@@ -23,7 +23,7 @@ pub struct RequestHead<'a> {
     pub path: &'a [u8],
 }
 
-/// Why a request was not sent. Nothing was written.
+/// Failure to open a stream. Nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NotOpened {
     /// As many streams are open as the peer allows: one must end first.

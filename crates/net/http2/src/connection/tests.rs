@@ -36,7 +36,7 @@ fn settings() -> Vec<u8> {
     raw(kind::SETTINGS, 0, 0, &[])
 }
 
-/// What events say, with pieces of data put together.
+/// Events, with consecutive data joined.
 fn transcript(connection: &mut Connection, input: &[u8], step: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for piece in input.chunks(step.max(1)) {

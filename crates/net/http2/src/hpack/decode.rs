@@ -10,7 +10,7 @@ use super::{DEFAULT_TABLE_BYTES, integer};
 /// Most changes of the table's size at the start of a block: the lowest since the last block, and the final one (RFC 7541, 4.2).
 const MAX_SIZE_UPDATES: u32 = 2;
 
-/// Why a header block cannot be decoded. The table is no longer the peer's, so the connection must end (RFC 9113, 4.3).
+/// Undecodable header block. The table is no longer the peer's, so the connection must end (RFC 9113, 4.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HpackError {
     /// The block ends within a field.
@@ -25,9 +25,9 @@ pub enum HpackError {
     /// A table larger than this side has allowed.
     #[error("the dynamic table is set to {seen} bytes; {allowed} are allowed")]
     TableSize {
-        /// What the peer wants.
+        /// Size that the peer wants.
         seen: u32,
-        /// What our settings allow.
+        /// Size that our settings allow.
         allowed: u32,
     },
     /// A change of the table's size behind a field, or too many of them.
@@ -42,10 +42,9 @@ pub enum HpackError {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderField<'b> {
-    /// Name, as sent.
     pub name: &'b [u8],
     pub value: &'b [u8],
-    /// What it is to HTTP/2, and whether it is valid.
+    /// Role in HTTP/2, and validity.
     pub kind: Kind,
     /// The peer forbids to put it into any table (RFC 7541, 7.1.3).
     pub never_indexed: bool,
@@ -69,14 +68,14 @@ impl Default for Decoder {
     }
 }
 
-/// What a string literal is.
+/// A string literal.
 enum Text<'b> {
     Plain(&'b [u8]),
     Coded(&'b [u8]),
 }
 
 impl Decoder {
-    /// For a peer that may set its dynamic table to `table_bytes`, or to what it is at first, if that is more.
+    /// Decoder for a peer that may set its dynamic table to `table_bytes`, or to what it is at first, if that is more.
     pub fn new(table_bytes: u32) -> Self {
         Self {
             table: Dynamic::new(DEFAULT_TABLE_BYTES),

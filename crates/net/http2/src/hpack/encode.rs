@@ -12,27 +12,27 @@ use super::{DEFAULT_TABLE_BYTES, FIELD_OVERHEAD_BYTES, huffman, integer};
 const MOST_SLOTS: usize = 128;
 /// Places that there are at first, once a field is put into the table.
 const FIRST_SLOTS: usize = 16;
-/// So many places for each field in the table, as far as [`MOST_SLOTS`] allows: few fields share one.
+/// Number of slots for each field in the table, as far as [`MOST_SLOTS`] allows: few fields share one.
 const SLOTS_PER_FIELD: usize = 4;
 /// Longest name that is put into lower case without allocating.
 const USUAL_NAME_BYTES: usize = 64;
 /// A name with so many different values in a row has its next ones sent as they are.
 const MAX_NEW_VALUES: u16 = 3;
 
-/// Where a field, or a name, was put into the table.
+/// Position of a field, or a name, in the table.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    /// Which entry that was, counted from 1, as far as 32 bits go; 0: none. What is found is compared, so that an entry of long
-    /// ago with the same number does no harm.
+    /// Number of the entry, counted from 1, modulo 2^32; 0: none. What is found is compared, so that an entry of long ago with the same
+    /// number does no harm.
     number: u32,
-    /// As much of the hash as is kept.
+    /// Part of the hash that is kept.
     hash: u16,
     /// Of names: values in a row that were not in the table.
     new_values: u16,
 }
 
-/// Where fields, or names, were put into the table, by their hashes. Few connections have many fields in their tables, and an
-/// idle one must not take kilobytes for all that there could be.
+/// Index of fields, or of names, by their hashes. Few connections have many fields in their tables, and an idle one must not take kilobytes
+/// for all that there could be.
 #[derive(Debug, Default)]
 struct Slots(Vec<Slot>);
 
@@ -45,7 +45,7 @@ impl Slots {
         self.0.get_mut(place).filter(|slot| slot.hash == hash && slot.number != 0)
     }
 
-    /// In a table of so many fields, an entry has this hash.
+    /// Stores an entry of this hash, in a table of so many fields.
     fn put(&mut self, fields: usize, hash: u64, slot: Slot) {
         let wanted = (fields * SLOTS_PER_FIELD).next_power_of_two().clamp(FIRST_SLOTS, MOST_SLOTS);
         if self.0.len() < wanted {
@@ -56,7 +56,7 @@ impl Slots {
         self.0[place] = Slot { hash, ..slot };
     }
 
-    /// What had a place of its own has one again.
+    /// Grows the index; entries without collisions stay so.
     fn grow(&mut self, wanted: usize) {
         let before = std::mem::replace(&mut self.0, vec![Slot::default(); wanted]);
         for slot in before.into_iter().filter(|slot| slot.number != 0) {
@@ -86,7 +86,7 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// With a dynamic table of at most `preferred_bytes`, and of no more than the peer allows.
+    /// Encoder with a dynamic table of at most `preferred_bytes`, and of no more than the peer allows.
     pub fn new(preferred_bytes: u32) -> Self {
         let mut encoder = Self {
             table: Dynamic::new(DEFAULT_TABLE_BYTES),
@@ -123,7 +123,6 @@ impl Encoder {
         }
     }
 
-    /// Appends `:method`.
     #[inline]
     pub fn method(&mut self, method: &[u8], out: &mut Vec<u8>) {
         match method {
@@ -133,7 +132,6 @@ impl Encoder {
         }
     }
 
-    /// Appends `:scheme`.
     #[inline]
     pub fn scheme(&mut self, scheme: &[u8], out: &mut Vec<u8>) {
         match scheme {
@@ -143,7 +141,6 @@ impl Encoder {
         }
     }
 
-    /// Appends `:authority`.
     #[inline]
     pub fn authority(&mut self, authority: &[u8], out: &mut Vec<u8>) {
         self.index(1, b":authority", authority, out);
@@ -161,7 +158,6 @@ impl Encoder {
         }
     }
 
-    /// Appends `:status`.
     #[inline]
     pub fn status(&mut self, status: u16, out: &mut Vec<u8>) {
         match status {
@@ -281,7 +277,7 @@ impl Encoder {
     }
 }
 
-/// As much of a hash as is kept: of its upper half, which is mixed best.
+/// Part of a hash that is kept: of its upper half, which is mixed best.
 fn short(hash: u64) -> u16 {
     (hash >> 32) as u16
 }

@@ -36,9 +36,9 @@ struct Code {
 struct Group {
     /// The first of them.
     first: u64,
-    /// Where their symbols begin in [`Canonical::symbols`].
+    /// Start of their symbols in [`Canonical::symbols`].
     offset: usize,
-    /// How many there are.
+    /// Number of codes.
     count: u64,
 }
 
@@ -51,12 +51,12 @@ struct Canonical {
 static CANONICAL: Canonical = canonical();
 static CODES: [Code; 256] = codes();
 
-/// What the next [`LOOKUP_BITS`] bits begin with.
+/// Symbols with which the next [`LOOKUP_BITS`] bits begin.
 #[derive(Debug, Clone, Copy, Default)]
 struct Found {
     /// One symbol, or two.
     symbols: [u8; 2],
-    /// How many; 0: the code of the first is longer than the lookup.
+    /// Number of symbols; 0: the code of the first is longer than the lookup.
     count: u8,
     /// Bits of all of them, and of the first in the upper half of the byte.
     bits: u8,
@@ -145,7 +145,7 @@ fn symbol(bits: u64, most: u32) -> Option<(u8, u32)> {
     None
 }
 
-/// How many bytes [`encode`] appends.
+/// Number of bytes that [`encode`] appends.
 #[inline]
 pub fn encoded_bytes(text: &[u8]) -> usize {
     let bits: usize = text.iter().map(|&byte| usize::from(LENGTHS[usize::from(byte)])).sum();

@@ -1,6 +1,6 @@
-//! What a header field is to HTTP/2: found from its name and value once, when it is decoded or put into a table.
+//! Role of a header field in HTTP/2: found from its name and value once, when it is decoded or put into a table.
 
-/// What a header field is to HTTP/2 (RFC 9113, 8.2 and 8.3).
+/// Role of a header field in HTTP/2 (RFC 9113, 8.2 and 8.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `:method`.

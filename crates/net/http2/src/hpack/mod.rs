@@ -22,7 +22,7 @@ pub use self::kind::Kind;
 
 /// Size of a dynamic table before anybody has said otherwise, in bytes by RFC 7541's measure.
 pub const DEFAULT_TABLE_BYTES: u32 = 4096;
-/// What each entry is counted as beyond its name and value (RFC 7541, 4.1; RFC 9113, 6.5.2).
+/// Size of each entry beyond its name and value (RFC 7541, 4.1; RFC 9113, 6.5.2).
 pub const FIELD_OVERHEAD_BYTES: usize = 32;
 /// Longest coded header block that is accepted, in bytes: HEADERS and all its CONTINUATION frames together.
 pub const MAX_BLOCK_BYTES: usize = 64 * 1024;

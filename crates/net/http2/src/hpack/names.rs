@@ -1,7 +1,7 @@
 //! Names of fields that the encoder knows: where the static table has them, and whether their values are worth a place in
 //! the dynamic one.
 
-/// What the encoder does with the values of a name.
+/// Indexing of the values of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Policy {
     /// Put into the table: the same value is likely to come again.
@@ -17,7 +17,7 @@ pub(super) enum Policy {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
     pub(super) name: &'static [u8],
-    /// Its first entry in the static table; 0: none.
+    /// First entry in the static table; 0: none.
     pub(super) index: usize,
     pub(super) policy: Policy,
 }
@@ -91,7 +91,7 @@ pub(super) const fn hash(seed: u64, bytes: &[u8]) -> u64 {
     sum ^ sum >> 29
 }
 
-/// What the encoder knows of a name in lower case, whose [`hash`] this is.
+/// Looks up a name in lower case, whose [`hash`] this is.
 #[inline]
 pub(super) fn find(name: &[u8], hash: u64) -> Option<Known> {
     let mut slot = slot(hash);

@@ -6,9 +6,9 @@
 
 use super::huffman;
 
-/// How many strings are decoded before the memory begins.
+/// Number of strings that are decoded before the memory begins.
 const BEGINS_AFTER: u32 = 64;
-/// How many are remembered, each in the one place that its bytes give it.
+/// Number of strings that are remembered, each in the one slot that its bytes give it.
 const PLACES: usize = 16;
 /// Shorter ones are decoded as quickly.
 const SHORTEST_BYTES: usize = 4;
@@ -18,7 +18,7 @@ const LONGEST_BYTES: usize = 64;
 /// Decodes strings of one kind (names or values) of a connection.
 #[derive(Debug, Default)]
 pub struct Strings {
-    /// Where a string is decoded that is not remembered.
+    /// Buffer for a string that is not remembered.
     room: Vec<u8>,
     seen: u32,
     known: Option<Box<[Known; PLACES]>>,
@@ -68,7 +68,7 @@ impl Strings {
     }
 }
 
-/// Where a string is remembered; none: nowhere.
+/// Slot of a string; none: it is not remembered.
 #[inline]
 fn place(coded: &[u8]) -> Option<usize> {
     if coded.len() > LONGEST_BYTES {

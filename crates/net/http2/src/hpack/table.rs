@@ -74,7 +74,7 @@ pub(super) static STATIC: [(&[u8], &[u8], Kind); STATIC_ENTRIES] = [
     (b"www-authenticate", b"", Kind::Regular),
 ];
 
-/// Where a field lies among the bytes of the table.
+/// Position of a field among the bytes of the table.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     /// Counted from the first byte that was ever put in.
@@ -103,7 +103,7 @@ pub(super) struct Dynamic {
     bytes: Vec<u8>,
     /// Number of the first byte in `bytes`.
     base: u64,
-    /// By RFC 7541's measure.
+    /// Size as RFC 7541, 4.1 counts it.
     size: usize,
     max_size: usize,
     /// Entries that were ever put in.

@@ -1,4 +1,4 @@
-//! This crate and a reader that forgives nothing, held against each other on what a stream begins with.
+//! Comparison of this project's reader with one that forgives nothing, on the start of a stream.
 
 use crate::corpus::ending::Ending;
 use crate::corpus::reader::{Taken, take};

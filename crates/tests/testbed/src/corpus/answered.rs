@@ -36,7 +36,7 @@ pub fn responses(is_cache: bool, tried: impl Fn(&Responded, &str) -> Vec<String>
     assert!(whole.get().min(broken.get()) > LEAST / 10, "the generator makes nothing of either kind");
 }
 
-/// What a client must get of a response. `stays`: the server keeps its connection, where the end of the response does not need it.
+/// Expected view of a client on a response. `stays`: the server keeps its connection, where the end of the response does not need it.
 fn responded(bytes: Vec<u8>, method: &str, stays: bool) -> Responded {
     let (mut at, mut interim, mut stays) = (0, 0, stays);
     let seen = loop {

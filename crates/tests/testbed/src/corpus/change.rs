@@ -59,7 +59,7 @@ const LINES: &[&str] = &[
     "",
 ];
 
-/// What ends a line, or seems to.
+/// Line ends, right and wrong.
 const ENDS: &[&str] =
     &["\n", "\r", "\r\r\n", "\n\r", "\r\n ", "\r\n\t", "\r\n\r\n", "", "\0\r\n", "\x0b\r\n"];
 
@@ -114,7 +114,7 @@ const CHUNKS: &[&str] = &[
     "\r\n",
 ];
 
-/// What a request says of its body, and the body.
+/// Framing fields of a request, and its body.
 const BODIES: &[&str] = &[
     "\r\n",
     "\r\n",
@@ -174,21 +174,21 @@ pub fn change() -> impl Strategy<Value = (Index, Change)> {
     (any::<Index>(), prop_oneof![60 => what, 1 => long])
 }
 
-/// Where the line begins and ends in which this place lies, with its end.
+/// Start and end of the line around a position, line end included.
 fn line(bytes: &[u8], at: usize) -> (usize, usize) {
     let begin = bytes[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let end = bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| at + end + 1);
     (begin, end)
 }
 
-/// Where the word begins and ends in which this place lies.
+/// Start and end of the word around a position.
 fn word(bytes: &[u8], at: usize) -> (usize, usize) {
     let is_end = |byte: &u8| b" \r\n".contains(byte);
     let begin = bytes[..at].iter().rposition(is_end).map_or(0, |end| end + 1);
     (begin, bytes[at..].iter().position(is_end).map_or(bytes.len(), |end| at + end))
 }
 
-/// What is put in place of which bytes.
+/// Range that a change replaces, and its replacement.
 fn replaced(bytes: &[u8], seeds: &[Vec<u8>], (place, change): &(Index, Change)) -> (Range<usize>, Vec<u8>) {
     let at = place.index(bytes.len() + 1);
     let after = |count: u8| (at + usize::from(count)).min(bytes.len());

@@ -1,4 +1,4 @@
-//! What comes back to a client that sends bytes. It reads strictly.
+//! Client that sends bytes as they are, and reads responses strictly.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -52,7 +52,7 @@ impl Client {
         }
     }
 
-    /// What comes until the connection ends.
+    /// Unread bytes up to the end of the connection.
     pub fn rest(&mut self) -> Result<&[u8], String> {
         while !self.is_ended {
             self.fill()?;

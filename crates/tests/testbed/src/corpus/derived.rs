@@ -17,7 +17,7 @@ const LEAST: u32 = 300;
 
 const LONGEST: usize = 60_000;
 
-/// What intermediaries have their own rules for, none of which matters here.
+/// Marks of requests for which intermediaries have rules of their own, none of which matters here.
 const OTHER_RULES: &[&str] =
     &["connect ", "trace ", "max-forwards", "upgrade", "pri *", "only-if-cached", "http2"];
 
@@ -65,7 +65,7 @@ pub fn some(least: u32) -> Vec<Case> {
     made.filter_map(case).take(count).collect()
 }
 
-/// What must become of a stream of requests; none: it is not for here.
+/// Case with the expected result of a stream of requests; none: the stream is out of scope.
 fn case(bytes: Vec<u8>) -> Option<Case> {
     let text = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
     // Beyond the limit of a head, the reason for which it is refused depends on how much of it has come.

@@ -1,6 +1,6 @@
-//! What becomes of a connection when all is said.
+//! End of a connection after a case.
 
-/// What becomes of a connection after what passed.
+/// State of a connection after the requests that were forwarded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Ending {
     /// All bytes are used up, and another request may follow.

@@ -6,21 +6,21 @@ use crate::corpus::ending::Ending;
 #[derive(Debug, Clone, Default)]
 pub struct Case {
     pub rule: String,
-    /// What distinguishes the variant, as it stands in the file.
+    /// Mark of the variant, as it stands in the file.
     pub variant: Option<String>,
     /// The heading it stands under.
     pub group: String,
-    /// Where the rule stands.
+    /// Section of the RFC that holds the rule.
     pub rfc: String,
     pub bytes: Vec<u8>,
-    /// What must come out, in order.
+    /// Requests that must be forwarded, in order.
     pub passes: Vec<Pass>,
-    /// What becomes of the connection after that.
+    /// End of the connection after them.
     pub end: Ending,
 }
 
 impl Case {
-    /// What it is called in messages.
+    /// Name in messages.
     pub fn name(&self) -> String {
         let name = name(&self.rule, self.variant.as_deref());
         format!("{}, {name} (RFC {})", self.group, self.rfc)
@@ -114,7 +114,7 @@ fn request(lines: &[(&str, &str)], group: &str, variant: Option<&str>) -> Case {
     case
 }
 
-/// What a case is called in messages.
+/// Name of a case in messages.
 pub fn name(rule: &str, variant: Option<&str>) -> String {
     format!("{rule}{}", variant.map(|variant| format!(" [{variant:.60}]")).unwrap_or_default())
 }
@@ -148,7 +148,7 @@ pub fn unescape(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Where the parenthesis ends that stands before this text.
+/// End of the parenthesis that opens before this text.
 fn closing(text: &str) -> usize {
     let mut depth = 1;
     let end = text.bytes().position(|byte| {

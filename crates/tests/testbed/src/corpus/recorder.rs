@@ -1,4 +1,4 @@
-//! What comes out at the back of an intermediary. A server that reads strictly and remembers all it gets.
+//! Output of an intermediary towards its server: a server that reads strictly and remembers all it gets.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,13 +12,13 @@ use crate::corpus::strict::{Message, Read, request};
 /// No case takes this long unless something hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a server got.
+/// Input of a server.
 #[derive(Debug, Clone)]
 pub enum Record {
     Message(Message),
     /// A request that never became whole.
     Partial(Vec<u8>),
-    /// What nobody may forward.
+    /// Bytes that nobody may forward, with the reason.
     Bad(String, Vec<u8>),
 }
 
@@ -72,7 +72,7 @@ impl Recorder {
         self.take()
     }
 
-    /// What it got since this was last called.
+    /// Records since the last call.
     pub fn take(&self) -> Vec<Record> {
         std::mem::take(&mut *self.log.lock().unwrap())
     }

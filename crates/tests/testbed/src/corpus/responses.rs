@@ -23,10 +23,10 @@ impl Responded {
     }
 }
 
-/// What a client gets.
+/// Response as a client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
-    /// This status, and this body if it matters.
+    /// A whole response with this status, and this body if it matters.
     Whole(u16, Option<Vec<u8>>),
     /// Something that is seen not to be whole, or an error.
     Broken,

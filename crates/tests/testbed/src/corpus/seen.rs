@@ -1,5 +1,4 @@
-//! What the sender of a case sees, checked against the case. As many responses as requests, the right refusal, and the
-//! right end.
+//! Checks of the responses to a case: as many as requests, the right refusal, and the right end.
 
 use std::net::SocketAddr;
 

@@ -14,11 +14,11 @@ pub struct Message {
     pub length: usize,
 }
 
-/// What the bytes are that a stream begins with.
+/// Result of reading the start of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Read {
     Whole(Message),
-    /// What there is may go on to be a message.
+    /// The bytes may be the start of a message.
     Partial,
     /// Nobody can say what this is.
     Bad(String),
@@ -182,7 +182,7 @@ fn field(line: &[u8]) -> Result<(String, Vec<u8>), Stop> {
     Ok((text(name).to_ascii_lowercase(), value.trim_ascii().to_vec()))
 }
 
-/// How a message says that it ends: by one length, or as `chunked` and nothing else.
+/// Framing of a message: one length, or `chunked` and nothing else.
 fn framing(message: &Message) -> Result<Option<Framing>, Stop> {
     let lengths: Vec<&[u8]> = message.values("content-length").collect();
     let codings: Vec<&[u8]> = message.values("transfer-encoding").collect();

@@ -1,4 +1,4 @@
-//! How connections end.
+//! End of connections.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn go_away_gives_back_what_was_not_acted_on() {
     assert_eq!(client.request(&GET, NONE, true), Err(NotOpened::Closing));
 }
 
-/// What a side has to say.
+/// Bytes that a side has to send.
 fn said(connection: &mut Connection) -> Vec<u8> {
     let bytes = connection.output().to_vec();
     connection.wrote(bytes.len());

@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// By how much the offset may change, in millionths of the time that passes. A kernel changes the rate of its clock by at
-/// most 500 ppm to follow NTP, which includes the correction of the crystal (some 100 ppm at worst).
+/// Drift of the offset, at most, in millionths of the time that passes. A kernel changes the rate of its clock by at most 500 ppm to follow
+/// NTP, which includes the correction of the crystal (some 100 ppm at worst).
 pub const MOST_DRIFT_PPM: u64 = 500;
 /// Exchanges within so long of each other are kept as one: the best lower and the best upper bound among them.
 const STRETCH_NS: u64 = 250_000_000;
@@ -57,7 +57,7 @@ pub enum ClockError {
          apart by more than {MOST_DRIFT_PPM} ppm"
     )]
     Contradiction {
-        /// By how much, in microseconds.
+        /// Size of the jump, in microseconds.
         by_us: u64,
     },
     /// The readings of one exchange go backwards.
@@ -106,7 +106,7 @@ struct Bound {
 }
 
 impl Bound {
-    /// By how much the offset can have moved between then and `at_ns`. Rounded up.
+    /// Upper bound on the move of the offset between then and `at_ns`, rounded up.
     fn moved_ns(self, at_ns: u64) -> i64 {
         let away_ns = at_ns.abs_diff(self.from_ns).max(at_ns.abs_diff(self.to_ns));
         let moved = (u128::from(away_ns) * u128::from(MOST_DRIFT_PPM)).div_ceil(1_000_000);
