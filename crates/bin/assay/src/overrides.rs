@@ -67,7 +67,9 @@ pub fn http_version(text: &str) -> Result<HttpVersion, String> {
 
 /// Reads the length of a rehearsal, or its share of the schedule: `60s`, `5%`.
 pub fn rehearsal(text: &str) -> Result<Rehearsal, String> {
-    let Some(number) = text.strip_suffix('%') else { return units::duration(text).map(Rehearsal::Length) };
+    let Some(number) = text.strip_suffix('%') else {
+        return units::duration(text).map(Rehearsal::Length).map_err(|error| error.to_string());
+    };
     match number.trim().parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(Rehearsal::Share(percent / 100.0)),
         _ => Err(format!("`{text}` is no share of a schedule; write more than 0% and at most 100%")),
@@ -112,7 +114,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
 
 /// Reads the length of a run.
 fn length(text: &str) -> Result<Duration, String> {
-    match units::duration(text)? {
+    match units::duration(text).map_err(|error| error.to_string())? {
         length if length < Goal::ENDLESS => Ok(length),
         _ => Err(format!("a run takes less than {}", show_duration(Goal::ENDLESS))),
     }

@@ -9,6 +9,7 @@ use assay_cache::behaviour::CacheBehaviour;
 use assay_cache::policy::Admission;
 use assay_cache::policy::replacement::Replacement;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use assay_net::tls::settings::{ClientTls, ServerTls};
 
@@ -71,7 +72,7 @@ pub struct ProxySpec {
 
 /// Admission, freshness and replacement of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Words", into = "Words")]
+#[serde(try_from = "StoringText", into = "StoringText")]
 pub struct Storing {
     pub policy: Replacement,
     pub admission: Admission,
@@ -88,16 +89,16 @@ impl Default for Storing {
 
 /// [`Storing`] as it is serialised.
 #[derive(Serialize, Deserialize)]
-struct Words {
+struct StoringText {
     policy: String,
     admission: String,
     ttl: String,
 }
 
-impl TryFrom<Words> for Storing {
-    type Error = String;
+impl TryFrom<StoringText> for Storing {
+    type Error = ProxySettingError;
 
-    fn try_from(words: Words) -> Result<Self, String> {
+    fn try_from(words: StoringText) -> Result<Self, ProxySettingError> {
         let mut chosen = Chosen::default();
         chosen.set(POLICY, &words.policy)?;
         chosen.set(ADMISSION, &words.admission)?;
@@ -106,7 +107,7 @@ impl TryFrom<Words> for Storing {
     }
 }
 
-impl From<Storing> for Words {
+impl From<Storing> for StoringText {
     fn from(storing: Storing) -> Self {
         Self {
             policy: storing.policy.name().into(),
@@ -146,6 +147,15 @@ pub struct Chosen {
     /// Prefetching; none: off.
     pub prefetch: Option<Prefetch>,
     pub storing: Storing,
+}
+
+/// A setting that does not exist, or a value that it does not accept.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ProxySettingError {
+    #[error("the built-in proxy has no setting `{name}`; it has {}", Chosen::SETTINGS.map(|setting| setting.name).join(", "))]
+    Unknown { name: String },
+    #[error("{name} = {value}: it takes {accepted}")]
+    Value { name: String, value: String, accepted: String },
 }
 
 /// A setting of the built-in proxy.
@@ -197,13 +207,9 @@ impl Chosen {
     ];
 
     /// Sets the setting of this name.
-    ///
-    /// # Errors
-    /// What there is, if there is no such setting, or it does not take the value.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), ProxySettingError> {
         let Some(setting) = Self::SETTINGS.iter().find(|setting| setting.name == name) else {
-            let names = Self::SETTINGS.map(|setting| setting.name).join(", ");
-            return Err(format!("the built-in proxy has no setting `{name}`; it has {names}"));
+            return Err(ProxySettingError::Unknown { name: name.to_owned() });
         };
         let known = match name {
             PREFETCH => Prefetch::from_word(value).map(|prefetch| self.prefetch = prefetch),
@@ -211,13 +217,17 @@ impl Chosen {
             TTL => ttl_s(value).map(|lifetime_s| self.storing.default_lifetime_s = lifetime_s),
             _ => admission(value).map(|admission| self.storing.admission = admission),
         };
-        known.ok_or_else(|| format!("{name} = {value}: it takes {}", setting.allowed()))
+        known.ok_or_else(|| ProxySettingError::Value {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            accepted: setting.allowed(),
+        })
     }
 
     /// All settings, as they can be typed.
     pub fn as_typed(&self) -> BTreeMap<String, String> {
         let prefetch = self.prefetch.map_or("none", |prefetch| prefetch.word());
-        let Words { policy, admission, ttl } = self.storing.into();
+        let StoringText { policy, admission, ttl } = self.storing.into();
         let all = [prefetch.to_owned(), policy, admission, ttl];
         let named = Self::SETTINGS.iter().zip(all);
         named.map(|(setting, value)| (setting.name.to_owned(), value)).collect()
@@ -344,10 +354,10 @@ mod tests {
                 let typed = chosen.as_typed();
                 assert_eq!(typed[setting.name], *word);
             }
-            let refused = chosen.set(setting.name, "much").unwrap_err();
+            let refused = chosen.set(setting.name, "much").unwrap_err().to_string();
             assert!(refused.contains(&setting.allowed()), "{refused}");
         }
-        let refused = Chosen::default().set("prefetsch", "none").unwrap_err();
+        let refused = Chosen::default().set("prefetsch", "none").unwrap_err().to_string();
         assert!(refused.contains("it has prefetch, policy, admission, ttl"), "{refused}");
     }
 
@@ -357,10 +367,10 @@ mod tests {
         for (name, value) in [("policy", "s3-fifo"), ("admission", "64KB"), ("ttl", "1m")] {
             assert_eq!(chosen.set(name, value), Ok(()));
         }
-        let words = Words::from(chosen.storing);
+        let words = StoringText::from(chosen.storing);
         assert_eq!([&words.policy, &words.admission, &words.ttl], ["s3-fifo", "65536", "1m"]);
         assert_eq!(Storing::try_from(words), Ok(chosen.storing));
-        let words = |admission: &str, ttl: &str| Words {
+        let words = |admission: &str, ttl: &str| StoringText {
             policy: "lru".into(),
             admission: admission.into(),
             ttl: ttl.into(),
@@ -369,7 +379,7 @@ mod tests {
         for (word, lifetime_s) in [("0", 0), ("90s", 90), ("2h", 7_200)] {
             let storing = Storing::try_from(words("all", word));
             assert_eq!(storing, Ok(Storing { default_lifetime_s: lifetime_s, ..Storing::default() }));
-            assert_eq!(storing.map(|storing| Words::from(storing).ttl), Ok(word.to_owned()));
+            assert_eq!(storing.map(|storing| StoringText::from(storing).ttl), Ok(word.to_owned()));
         }
         for wrong in [words("some", "1d"), words("all", "0.5s"), words("all", "10")] {
             assert!(Storing::try_from(wrong).is_err());

@@ -291,7 +291,7 @@ pub fn start_time(text: &str) -> Result<u64, String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     match text.strip_prefix('+') {
         Some(after) => {
-            let at = now + units::duration(after)?;
+            let at = now + units::duration(after).map_err(|error| error.to_string())?;
             Ok(at.as_secs() + u64::from(at.subsec_nanos() > 0))
         }
         None => match text.parse::<u64>() {

@@ -53,7 +53,7 @@ pub struct MachinesArgs {
 }
 
 fn wait(text: &str) -> Result<Duration, String> {
-    let wait = units::duration(text)?;
+    let wait = units::duration(text).map_err(|error| error.to_string())?;
     match (USUAL_WAIT..=MOST_WAIT).contains(&wait) {
         true => Ok(wait),
         false => Err("agents wait for 15s at least, and for 1h at most".to_owned()),

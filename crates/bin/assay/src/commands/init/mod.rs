@@ -134,7 +134,9 @@ fn made(args: &InitArgs, mut person: Option<&mut Prompter>) -> Result<(PathBuf, 
     };
     let length = |person: Option<&mut Prompter>| match args.length {
         Some(length) => Ok(length),
-        None => choose("How long is each run?", "60s", person, units::duration),
+        None => choose("How long is each run?", "60s", person, |text| {
+            units::duration(text).map_err(|error| error.to_string())
+        }),
     };
     let text = match InitKind::of(&file)? {
         InitKind::Experiment => {
@@ -171,7 +173,9 @@ fn made(args: &InitArgs, mut person: Option<&mut Prompter>) -> Result<(PathBuf, 
             let size = match args.size {
                 Some(size) => size,
                 None => {
-                    choose("How large is an object, on average?", "13KB", person.as_deref_mut(), units::size)?
+                    choose("How large is an object, on average?", "13KB", person.as_deref_mut(), |text| {
+                        units::size(text).map_err(|error| error.to_string())
+                    })?
                 }
             };
             let revisits = match args.revisits {

@@ -13,7 +13,7 @@ pub struct CacheSize {
 impl CacheSize {
     /// Reads `128MB`, or a number of bytes or objects.
     pub fn parse(text: &str) -> Result<Self, String> {
-        match text.parse().or_else(|_| units::size(text))? {
+        match text.parse().or_else(|_| units::size(text)).map_err(|error| error.to_string())? {
             0 => Err("a cache of nothing holds nothing; write a size above 0, like 128MB".into()),
             size => Ok(Self { size, typed: text.to_owned() }),
         }

@@ -50,7 +50,10 @@ fn host(text: &str) -> Result<Pattern, ArgumentError> {
 fn ttl(text: &str) -> Result<LogRule<u32>, String> {
     let (pattern, time) =
         text.rsplit_once('=').ok_or_else(|| format!("`{text}` has no time; write it like '*.jpg=1d'"))?;
-    let says = if time == "0" { 0 } else { units::duration(time)?.as_secs().min(LONGEST_S) as u32 };
+    let says = match time {
+        "0" => 0,
+        _ => units::duration(time).map_err(|error| error.to_string())?.as_secs().min(LONGEST_S) as u32,
+    };
     Ok(LogRule {
         text: text.to_owned(),
         pattern: Pattern::parse(pattern).map_err(|error| error.to_string())?,

@@ -86,7 +86,7 @@ fn response_time(text: &str) -> Result<ResponseTime, String> {
     if text == "logged" {
         return Ok(ResponseTime::Logged);
     }
-    let time = units::duration(text)?;
+    let time = units::duration(text).map_err(|error| error.to_string())?;
     Ok(ResponseTime::Ms(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
 }
 

@@ -127,12 +127,13 @@ fn set(proxy: &mut TestedProxy, setting: &ProxySetting) -> Result<(), Failure> {
     let ProxySetting { name, value, .. } = setting;
     let label = &proxy.label;
     let refused = |why: String| Failure::usage(anyhow!("--set {label}:{name}={value}: {why}"));
+    let size = || units::size(value).map_err(|error| refused(error.to_string()));
     if matches!(proxy.choice, ProxyChoice::Running(_)) {
         return Err(refused("it runs already, as whoever started it has set it".into()));
     }
     match (name.as_str(), &mut proxy.choice) {
-        ("memory", _) => proxy.memory_bytes = units::size(value).map_err(refused)?,
-        ("disk", ProxyChoice::Described(_)) => proxy.disk_bytes = units::size(value).map_err(refused)?,
+        ("memory", _) => proxy.memory_bytes = size()?,
+        ("disk", ProxyChoice::Described(_)) => proxy.disk_bytes = size()?,
         (_, ProxyChoice::Described(description)) => {
             let wanted = [(name.clone(), value.clone())].into();
             description.set(&wanted).map_err(|error| refused(error.to_string()))?;
@@ -140,7 +141,9 @@ fn set(proxy: &mut TestedProxy, setting: &ProxySetting) -> Result<(), Failure> {
         ("disk", ProxyChoice::Builtin(_)) => {
             return Err(refused("the built-in proxy stores in memory only; it has `memory`".into()));
         }
-        (_, ProxyChoice::Builtin(chosen)) => chosen.set(name, value).map_err(refused)?,
+        (_, ProxyChoice::Builtin(chosen)) => {
+            chosen.set(name, value).map_err(|error| refused(error.to_string()))?;
+        }
         (_, ProxyChoice::Running(_)) => {}
     }
     Ok(())
