@@ -8,7 +8,7 @@ fuzz_target!(|bytes: &[u8]| {
     for challenge in challenges(bytes) {
         if let Challenge::Digest(challenge) = challenge {
             let mut out = Vec::new();
-            DigestClient::new(&challenge).write((b"user", b"password"), "GET", b"/", 1, &mut out);
+            DigestClient::new(&challenge).write(b"user", b"password", "GET", b"/", 1, &mut out);
             let Some(Credentials::Digest(said)) = Credentials::parse(&out) else {
                 panic!("unreadable: {out:?}")
             };

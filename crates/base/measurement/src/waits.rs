@@ -23,7 +23,8 @@ pub struct Wait {
 }
 
 impl From<(u64, u64, u64)> for Wait {
-    fn from((from_ns, to_ns, wait_us): (u64, u64, u64)) -> Self {
+    fn from(numbers: (u64, u64, u64)) -> Self {
+        let (from_ns, to_ns, wait_us) = numbers;
         Self { from_ns, to_ns, wait_us }
     }
 }

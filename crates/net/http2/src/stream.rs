@@ -52,7 +52,7 @@ pub(crate) struct State {
 impl State {
     /// Counts bytes of the body.
     #[inline]
-    pub(crate) fn take(&mut self, bytes: u64) -> Result<(), Malformed> {
+    pub(crate) fn count_data(&mut self, bytes: u64) -> Result<(), Malformed> {
         self.body_bytes += bytes;
         match self.body {
             Body::Length(announced) if self.body_bytes > announced => {

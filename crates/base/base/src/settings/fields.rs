@@ -131,11 +131,11 @@ impl<'a> Value<'a> {
     }
 
     fn unexpected(&self, expected: &str) -> Mistake {
-        self.wrong(&format!("{} is not {expected}", self.seen()))
+        self.wrong(&format!("{} is not {expected}", self.excerpt()))
     }
 
     /// The value as written, cut to something that fits a line.
-    fn seen(&self) -> String {
+    fn excerpt(&self) -> String {
         let text = self.source.text.get(self.value.span()).unwrap_or_default();
         let text = text.lines().next().unwrap_or_default();
         let short: String = text.chars().take(40).collect();

@@ -210,7 +210,8 @@ impl DigestClient {
     /// Appends credentials for the next request with this nonce. `cnonce` should differ from client to client.
     pub fn write(
         &mut self,
-        (user, password): (&[u8], &[u8]),
+        user: &[u8],
+        password: &[u8],
         method: &str,
         uri: &[u8],
         cnonce: u64,
@@ -287,7 +288,7 @@ mod tests {
         let found: Vec<_> = challenges(b"Digest realm=\"r\", nonce=\"n\"").collect();
         let [Challenge::Digest(challenge)] = &found[..] else { panic!("{found:?}") };
         let mut out = Vec::new();
-        DigestClient::new(challenge).write((b"u", b"p"), "GET", b"/", 1, &mut out);
+        DigestClient::new(challenge).write(b"u", b"p", "GET", b"/", 1, &mut out);
         let text = String::from_utf8(out).expect("is ASCII");
         assert!(!text.contains("qop") && !text.contains("nc="));
         let Some(Credentials::Digest(said)) = Credentials::parse(text.as_bytes()) else { panic!("{text}") };
@@ -318,7 +319,7 @@ mod tests {
             let mut client = DigestClient::new(&challenge);
             for uses in 1..3 {
                 let mut out = Vec::new();
-                client.write((user.as_bytes(), password.as_bytes()), "GET", b"/a?b=\"c\"", cnonce, &mut out);
+                client.write(user.as_bytes(), password.as_bytes(), "GET", b"/a?b=\"c\"", cnonce, &mut out);
                 let Some(Credentials::Digest(said)) = Credentials::parse(&out) else { panic!("{out:?}") };
                 prop_assert_eq!((&*said.user, &*said.uri), (user.as_bytes(), &b"/a?b=\"c\""[..]));
                 prop_assert!(said.proves(password.as_bytes(), "GET"));

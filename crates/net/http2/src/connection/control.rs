@@ -1,6 +1,6 @@
 //! Frames about the connection and about the fate of streams.
 
-use super::event::{Found, Outcome};
+use super::event::{Found, FrameResult};
 use super::send::RETIRING;
 use super::{Connection, Side};
 use crate::error::{ConnectionError, ErrorCode, StreamError};
@@ -9,7 +9,7 @@ use crate::settings;
 use crate::stream::Stream;
 
 impl Connection {
-    pub(super) fn take_window_update(&mut self, head: FrameHead, payload: &[u8]) -> Outcome {
+    pub(super) fn take_window_update(&mut self, head: FrameHead, payload: &[u8]) -> FrameResult {
         head.of_length(4)?;
         self.flood.window_update()?;
         let bytes = frame::number(payload) & MAX_31;
@@ -41,7 +41,7 @@ impl Connection {
         Ok(state.sends.then_some(Found::Writable { stream: Some(stream) }))
     }
 
-    pub(super) fn take_settings(&mut self, head: FrameHead, payload: &[u8]) -> Outcome {
+    pub(super) fn take_settings(&mut self, head: FrameHead, payload: &[u8]) -> FrameResult {
         head.on_connection()?;
         self.flood.control()?;
         if settings::is_ack(head)? {
@@ -67,7 +67,7 @@ impl Connection {
         Ok(Some(Found::Writable { stream: None }))
     }
 
-    pub(super) fn take_reset(&mut self, head: FrameHead, payload: &[u8]) -> Outcome {
+    pub(super) fn take_reset(&mut self, head: FrameHead, payload: &[u8]) -> FrameResult {
         head.on_stream()?;
         head.of_length(4)?;
         let Some(stream) = self.streams.find(head.stream) else {
@@ -85,7 +85,7 @@ impl Connection {
         Ok(Some(Found::Reset { stream, code: ErrorCode(frame::number(payload)) }))
     }
 
-    pub(super) fn take_ping(&mut self, head: FrameHead, payload: &[u8]) -> Outcome {
+    pub(super) fn take_ping(&mut self, head: FrameHead, payload: &[u8]) -> FrameResult {
         head.on_connection()?;
         head.of_length(8)?;
         self.flood.control()?;
@@ -103,7 +103,7 @@ impl Connection {
         Ok(None)
     }
 
-    pub(super) fn take_go_away(&mut self, head: FrameHead, payload: &[u8]) -> Outcome {
+    pub(super) fn take_go_away(&mut self, head: FrameHead, payload: &[u8]) -> FrameResult {
         head.on_connection()?;
         if head.length < 8 {
             return Err(ConnectionError::FrameSize { kind: head.kind, length: head.length });
@@ -116,7 +116,7 @@ impl Connection {
         Ok(Some(Found::GoAway { last, code: ErrorCode(frame::number(&payload[4..])) }))
     }
 
-    pub(super) fn take_priority_update(&mut self, head: FrameHead, payload: &[u8]) -> Outcome {
+    pub(super) fn take_priority_update(&mut self, head: FrameHead, payload: &[u8]) -> FrameResult {
         head.on_connection()?;
         self.flood.control()?;
         let Some((id, value)) = payload.split_first_chunk::<4>() else {
@@ -132,7 +132,7 @@ impl Connection {
     }
 
     /// Ends a stream because of an error on it.
-    pub(super) fn fail(&mut self, stream: Stream, error: StreamError) -> Outcome {
+    pub(super) fn fail(&mut self, stream: Stream, error: StreamError) -> FrameResult {
         self.reset_stream(stream.id, error.code());
         self.flood.malformed()?;
         Ok(Some(Found::Failed { stream, error }))

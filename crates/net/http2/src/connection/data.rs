@@ -1,6 +1,6 @@
 //! DATA frames, and the windows that they use up.
 
-use super::event::{Found, Outcome};
+use super::event::{Found, FrameResult};
 use super::{Connection, Reading};
 use crate::error::{ConnectionError, StreamError};
 use crate::frame::{FrameHead, flag};
@@ -9,7 +9,7 @@ use crate::stream::Stream;
 
 impl Connection {
     /// A DATA frame begins: all of it counts for the windows, whatever becomes of it.
-    pub(super) fn take_data(&mut self, head: FrameHead) -> Outcome {
+    pub(super) fn take_data(&mut self, head: FrameHead) -> FrameResult {
         head.on_stream()?;
         let length = i64::from(head.length);
         if length > self.receive_window {
@@ -27,7 +27,7 @@ impl Connection {
     }
 
     /// The head of a DATA frame is complete: `left` bytes of payload follow, then `padding`.
-    pub(super) fn begin_data(&mut self, head: FrameHead, left: u32, padding: u32) -> Outcome {
+    pub(super) fn begin_data(&mut self, head: FrameHead, left: u32, padding: u32) -> FrameResult {
         let Some(stream) = self.streams.find(head.stream) else {
             self.skip(left + padding);
             self.on_ended(head)?;
@@ -82,7 +82,7 @@ impl Connection {
         if !state.has_head {
             return Err(Malformed::NoResponse.into());
         }
-        state.take(left.into())?;
+        state.count_data(left.into())?;
         if ends {
             state.finish()?;
         }
@@ -93,11 +93,12 @@ impl Connection {
     pub(super) fn read_data(
         &mut self,
         stream: Stream,
-        (left, padding): (u32, u32),
+        left: u32,
+        padding: u32,
         ends: bool,
         input: &[u8],
         used: &mut usize,
-    ) -> Outcome {
+    ) -> FrameResult {
         let bytes = (input.len() - *used).min(left as usize);
         if bytes == 0 {
             return Ok(None);

@@ -102,4 +102,4 @@ pub(super) enum Found {
 }
 
 /// Result of a frame: an event, or none.
-pub(super) type Outcome = Result<Option<Found>, ConnectionError>;
+pub(super) type FrameResult = Result<Option<Found>, ConnectionError>;

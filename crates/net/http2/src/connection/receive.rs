@@ -1,6 +1,6 @@
 //! Frames from bytes, however they arrive.
 
-use super::event::{Event, Found, Outcome};
+use super::event::{Event, Found, FrameResult};
 use super::{Connection, KEPT_BYTES, OpenBlock, Reading, Side};
 use crate::error::ConnectionError;
 use crate::frame::{self, DEFAULT_FRAME_BYTES, FrameHead, HEAD_BYTES, PREFACE, flag, kind};
@@ -75,12 +75,12 @@ impl Connection {
 
     /// One step: part of a frame, or a frame.
     #[inline]
-    fn advance(&mut self, input: &[u8], used: &mut usize) -> Outcome {
+    fn advance(&mut self, input: &[u8], used: &mut usize) -> FrameResult {
         match self.reading {
             Reading::Head => self.read_head(input, used),
             Reading::Payload(head) => self.read_payload(head, input, used),
             Reading::Data { stream, left, padding, ends } => {
-                Ok(self.read_data(stream, (left, padding), ends, input, used)?)
+                Ok(self.read_data(stream, left, padding, ends, input, used)?)
             }
             Reading::PadLength(head) => {
                 let Some(&padding) = input.get(*used) else { return Ok(None) };
@@ -116,7 +116,7 @@ impl Connection {
 
     /// Reads the head of a frame. Streams above the last one of a GOAWAY are told first.
     #[inline]
-    fn read_head(&mut self, input: &[u8], used: &mut usize) -> Outcome {
+    fn read_head(&mut self, input: &[u8], used: &mut usize) -> FrameResult {
         if let Some(last) = self.peer_refuses_above
             && let Some(stream) = self.streams.above(last).filter(|_| self.side == Side::Client)
         {
@@ -170,7 +170,7 @@ impl Connection {
 
     /// Reads the payload of a frame that is acted on as a whole: where it lies, if all of it is there.
     #[inline]
-    fn read_payload(&mut self, head: FrameHead, input: &[u8], used: &mut usize) -> Outcome {
+    fn read_payload(&mut self, head: FrameHead, input: &[u8], used: &mut usize) -> FrameResult {
         let rest = &input[*used..];
         let length = head.length as usize;
         if self.partial.is_empty()
@@ -195,7 +195,7 @@ impl Connection {
     }
 
     #[inline]
-    fn take_frame(&mut self, head: FrameHead, payload: &[u8]) -> Outcome {
+    fn take_frame(&mut self, head: FrameHead, payload: &[u8]) -> FrameResult {
         let is_of_block = matches!(head.kind, kind::HEADERS | kind::CONTINUATION);
         self.frames += u64::from(!is_of_block || head.has(flag::END_HEADERS));
         match head.kind {

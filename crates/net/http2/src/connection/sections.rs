@@ -1,6 +1,6 @@
 //! Header sections: streams that they open, responses, trailers.
 
-use super::event::{Found, Outcome};
+use super::event::{Found, FrameResult};
 use super::{Connection, OpenBlock, Side};
 use crate::error::{ConnectionError, ErrorCode, StreamError};
 use crate::frame::{FrameHead, flag};
@@ -10,7 +10,7 @@ use crate::stream::{Body, Stream};
 
 impl Connection {
     #[inline]
-    pub(super) fn take_headers(&mut self, head: FrameHead, payload: &[u8]) -> Outcome {
+    pub(super) fn take_headers(&mut self, head: FrameHead, payload: &[u8]) -> FrameResult {
         head.on_stream()?;
         let fragment = head.fragment(payload)?;
         let ends = head.has(flag::END_STREAM);
@@ -24,7 +24,7 @@ impl Connection {
         Ok(None)
     }
 
-    pub(super) fn take_continuation(&mut self, head: FrameHead, payload: &[u8]) -> Outcome {
+    pub(super) fn take_continuation(&mut self, head: FrameHead, payload: &[u8]) -> FrameResult {
         let Some(OpenBlock { ends, .. }) = self.open_block else { return Err(ConnectionError::Continuation) };
         self.flood.continuation()?;
         if self.block.len() + payload.len() > MAX_BLOCK_BYTES {
@@ -43,7 +43,7 @@ impl Connection {
 
     /// A header section is complete. It is decoded whatever becomes of it, so that the tables stay in step.
     #[inline]
-    pub(super) fn take_section(&mut self, head: FrameHead, block: &[u8], ends: bool) -> Outcome {
+    pub(super) fn take_section(&mut self, head: FrameHead, block: &[u8], ends: bool) -> FrameResult {
         let found = self.streams.find(head.stream);
         let opens = found.is_none() && self.opens_stream(head)?;
         let has_head = found.and_then(|stream| self.streams.get(stream)).is_some_and(|state| state.has_head);
@@ -99,7 +99,7 @@ impl Connection {
     }
 
     /// A request has come.
-    pub(super) fn open_stream(&mut self, id: u32, checked: Result<(), Malformed>, ends: bool) -> Outcome {
+    pub(super) fn open_stream(&mut self, id: u32, checked: Result<(), Malformed>, ends: bool) -> FrameResult {
         self.totals.streams += 1;
         if self.streams.len() >= self.config.max_streams as usize {
             self.reset_stream(id, ErrorCode::REFUSED_STREAM);

@@ -191,8 +191,8 @@ impl Decoder {
         if is_indexed {
             match new_name {
                 None if place >= STATIC_ENTRIES => table.insert_named(place - STATIC_ENTRIES, value, kind),
-                None => table.insert(STATIC[place].0, value, (name_kind, kind)),
-                Some(name) => table.insert(name, value, (name_kind, kind)),
+                None => table.insert(STATIC[place].0, value, name_kind, kind),
+                Some(name) => table.insert(name, value, name_kind, kind),
             }
         }
         Ok(next)
@@ -363,7 +363,7 @@ mod tests {
     fn a_name_in_the_table_is_not_looked_at_again() {
         let mut decoder = Decoder::default();
         // The wrong kind for this name shows that it is taken as it was found once.
-        decoder.table.insert(b"name", b"", (Kind::Invalid, Kind::Invalid));
+        decoder.table.insert(b"name", b"", Kind::Invalid, Kind::Invalid);
         let mut kinds = Vec::new();
         decoder
             .decode(b"\x7e\x00\x7e\x05value\x0f\x2f\x00\xbe", |field| kinds.push(field.kind))

@@ -246,7 +246,7 @@ impl Encoder {
 
     /// Puts a field into the table: which entry it is.
     fn insert(&mut self, hash: u64, name: &[u8], value: &[u8]) -> u32 {
-        self.table.insert(name, value, (Kind::Regular, Kind::Regular));
+        self.table.insert(name, value, Kind::Regular, Kind::Regular);
         let number = self.table.inserted() as u32;
         self.fields.put(self.table.len(), hash, Slot { number, ..Slot::default() });
         number

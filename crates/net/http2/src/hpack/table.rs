@@ -148,11 +148,11 @@ impl Dynamic {
 
     /// Puts a field in, at place 0, with the kind of its name and its own. Evicts older ones as needed; a field that is larger
     /// than the table only empties it.
-    pub(super) fn insert(&mut self, name: &[u8], value: &[u8], kinds: (Kind, Kind)) {
+    pub(super) fn insert(&mut self, name: &[u8], value: &[u8], name_kind: Kind, kind: Kind) {
         self.compact();
         if self.admit(name.len(), value.len()) {
             self.bytes.extend_from_slice(name);
-            self.append(name.len(), value, kinds);
+            self.append(name.len(), value, name_kind, kind);
         }
     }
 
@@ -165,7 +165,7 @@ impl Dynamic {
         // Eviction forgets an entry and leaves its bytes, so the name can be read behind it (RFC 7541, 4.4).
         if self.admit(name_bytes, value.len()) {
             self.bytes.extend_from_within(start..start + name_bytes);
-            self.append(name_bytes, value, (entry.name_kind, kind));
+            self.append(name_bytes, value, entry.name_kind, kind);
         }
     }
 
@@ -181,7 +181,7 @@ impl Dynamic {
         self.bytes.capacity()
     }
 
-    fn append(&mut self, name_bytes: usize, value: &[u8], (name_kind, kind): (Kind, Kind)) {
+    fn append(&mut self, name_bytes: usize, value: &[u8], name_kind: Kind, kind: Kind) {
         self.bytes.extend_from_slice(value);
         let bytes = name_bytes + value.len();
         let entry = Entry {

@@ -309,7 +309,7 @@ fn clients_must_be_proven_and_a_wrong_password_is_refused() {
             let mut client = DigestClient::new(challenge);
             for _ in 0..2 {
                 let mut digest = Vec::new();
-                client.write((user.as_bytes(), password.as_bytes()), "GET", path.as_bytes(), 7, &mut digest);
+                client.write(user.as_bytes(), password.as_bytes(), "GET", path.as_bytes(), 7, &mut digest);
                 assert_eq!(request(digest).status, status, "{user}");
             }
         }
@@ -327,7 +327,7 @@ fn clients_must_be_proven_and_a_wrong_password_is_refused() {
             nonce: nonce.into(),
             ..challenge.clone()
         })
-        .write((b"joe", b"secret"), "GET", uri.as_bytes(), 7, &mut digest);
+        .write(b"joe", b"secret", "GET", uri.as_bytes(), 7, &mut digest);
         let again = request(digest);
         let stale = fields(&again, "www-authenticate").iter().any(|v| v.ends_with(b"stale=true"));
         assert_eq!((again.status, stale), (401, is_stale));

@@ -132,7 +132,8 @@ impl AuthStates {
             match state {
                 AuthState::Digest(client) => {
                     client.write(
-                        (user, password),
+                        user,
+                        password,
                         auth_request.method,
                         auth_request.uri,
                         auth_request.cnonce,

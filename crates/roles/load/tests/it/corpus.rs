@@ -28,7 +28,7 @@ fn no_request_of_the_corpus_is_taken_for_another_by_an_origin() {
     let cases = requests();
     let mut wrong = Vec::new();
     for case in &cases {
-        let seen = seen::front(origins.listening[0], (case, seen::AFTER), is_response);
+        let seen = seen::front(origins.listening[0], case, seen::AFTER, is_response);
         wrong.extend(seen.err().map(|what| format!("{}: {what}", case.name())));
     }
     origins.stop();
@@ -41,7 +41,7 @@ fn no_request_at_random_is_taken_for_another_by_an_origin() {
     workload.servers[0].connection_use_limit = Some(Distribution::Constant(1000.0));
     let origins = Origins::start(&workload);
     derived::requests(|case| {
-        let seen = seen::front(origins.listening[0], (case, seen::AFTER), is_response);
+        let seen = seen::front(origins.listening[0], case, seen::AFTER, is_response);
         seen.err().into_iter().collect()
     });
     origins.stop();

@@ -48,7 +48,7 @@ fn forwarded(case: &Case) -> Vec<String> {
     let case = Case { bytes: absolute::requests(&case.bytes), ..case.clone() };
     let (collector, proxy) = (absolute::recorder(), absolute::recorder());
     let multiplier = multiplier(&collector, &proxy, |spec| spec.forward = true);
-    let front = seen::front(multiplier.addresses[0], (&case, absolute::AFTER), judge::is_response_to);
+    let front = seen::front(multiplier.addresses[0], &case, absolute::AFTER, judge::is_response_to);
     multiplier.end();
     let backs = [collector, proxy].map(|recorder| absolute::in_origin_form(recorder.finish()));
     wrong(&case, vec![front], &backs)

@@ -189,7 +189,7 @@ fn word(bytes: &[u8], at: usize) -> (usize, usize) {
 }
 
 /// Range that a change replaces, and its replacement.
-fn replaced(bytes: &[u8], seeds: &[Vec<u8>], (place, change): &(Index, Change)) -> (Range<usize>, Vec<u8>) {
+fn replaced(bytes: &[u8], seeds: &[Vec<u8>], place: &Index, change: &Change) -> (Range<usize>, Vec<u8>) {
     let at = place.index(bytes.len() + 1);
     let after = |count: u8| (at + usize::from(count)).min(bytes.len());
     let (begin, end) = line(bytes, at);
@@ -221,8 +221,8 @@ fn replaced(bytes: &[u8], seeds: &[Vec<u8>], (place, change): &(Index, Change)) 
     }
 }
 
-pub fn apply(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], change: &(Index, Change)) {
-    let (range, text) = replaced(bytes, seeds, change);
+pub fn apply(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], place: &Index, change: &Change) {
+    let (range, text) = replaced(bytes, seeds, place, change);
     bytes.splice(range, text);
 }
 
@@ -253,7 +253,7 @@ pub fn streams() -> impl Strategy<Value = Vec<u8>> {
     let all = (first, vec(composed(), 0..3), vec(change(), 0..6));
     all.prop_map(move |(mut bytes, others, changes)| {
         bytes.extend(others.concat());
-        changes.iter().for_each(|change| apply(&mut bytes, &seeds, change));
+        changes.iter().for_each(|(place, change)| apply(&mut bytes, &seeds, place, change));
         bytes
     })
 }

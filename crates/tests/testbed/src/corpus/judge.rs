@@ -12,7 +12,7 @@ use crate::corpus::strict::Message;
 
 /// Sends a case to an intermediary whose server responds with `recorder::response_to`, and judges what the client sees.
 pub fn front(front: SocketAddr, case: &Case) -> Result<(), String> {
-    seen::front(front, (case, AFTER), is_response_to)
+    seen::front(front, case, AFTER, is_response_to)
 }
 
 /// Whether this is the server's response to that request.
@@ -93,11 +93,11 @@ pub fn responded(front: SocketAddr, case: &Responded, method: &str) -> Result<()
     };
     if is_usable {
         client.send(AFTER);
-        seen::responded(&mut client, ("GET", "/after"), is_response_to)?;
+        seen::responded(&mut client, "GET", "/after", is_response_to)?;
     }
     let mut next = Client::connect(front);
     next.send(b"GET /next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-    seen::responded(&mut next, ("GET", "/next"), is_response_to)?;
+    seen::responded(&mut next, "GET", "/next", is_response_to)?;
     match next.rest()? {
         [] => Ok(()),
         more => Err(format!("more responses than requests: {}", more.escape_ascii())),

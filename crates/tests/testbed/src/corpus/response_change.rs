@@ -24,7 +24,7 @@ pub fn responses() -> impl Strategy<Value = Vec<u8>> {
     let seeds: Vec<Vec<u8>> = RESPONSES.iter().map(|text| text.as_bytes().to_vec()).collect();
     (any::<Index>(), vec(change(), 0..6)).prop_map(move |(which, changes)| {
         let mut bytes = which.get(&seeds).clone();
-        changes.iter().for_each(|change| apply(&mut bytes, &seeds, change));
+        changes.iter().for_each(|(place, change)| apply(&mut bytes, &seeds, place, change));
         bytes
     })
 }

@@ -14,18 +14,19 @@ pub const AFTER: &[u8] = b"GET /after HTTP/1.1\r\nHost: a\r\n\r\n";
 /// connection must stay usable.
 pub fn front(
     front: SocketAddr,
-    (case, after): (&Case, &[u8]),
+    case: &Case,
+    after: &[u8],
     is_right: impl Fn(&Message, &str, &str) -> Result<(), String>,
 ) -> Result<(), String> {
     let mut client = Client::connect(front);
     client.send(&case.bytes);
     for pass in &case.passes {
-        responded(&mut client, (&pass.method, &pass.target), &is_right)?;
+        responded(&mut client, &pass.method, &pass.target, &is_right)?;
     }
     match case.end {
         Ending::Open => {
             client.send(after);
-            return responded(&mut client, ("GET", "/after"), &is_right);
+            return responded(&mut client, "GET", "/after", &is_right);
         }
         Ending::Closes => {}
         Ending::Refused { status, .. } => {
@@ -59,7 +60,8 @@ pub fn front(
 /// The next response is there, and is right.
 pub fn responded(
     client: &mut Client,
-    (method, target): (&str, &str),
+    method: &str,
+    target: &str,
     is_right: impl Fn(&Message, &str, &str) -> Result<(), String>,
 ) -> Result<(), String> {
     let response = client.response(method)?.ok_or_else(|| format!("{method} {target} was not answered"))?;

@@ -24,7 +24,7 @@ fn is_response(response: &Message, method: &str, target: &str) -> Result<(), Str
 
 /// What is wrong with what the sender of a case sees.
 fn wrong(origin: SocketAddr, case: &Case) -> Vec<String> {
-    let seen = seen::front(origin, (case, seen::AFTER), is_response);
+    let seen = seen::front(origin, case, seen::AFTER, is_response);
     seen.err().map(|what| format!("{}: {what}", case.name())).into_iter().collect()
 }
 
