@@ -3,7 +3,7 @@
 //! A proxy of several processes starts another in place of one that has ended, and goes on: nothing is seen from outside but some
 //! requests without a response. Its main process writes down how the other one ended; this finds these lines.
 //!
-//! *Does not:* see the main process itself end ([`crate::real_proxy::RealProxy::died`] does), or name processes that were told to end.
+//! *Does not:* see the main process itself end ([`crate::real_proxy::RealProxy::exit_message`] does), or name processes that were told to end.
 
 use std::path::Path;
 

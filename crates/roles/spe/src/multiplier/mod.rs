@@ -18,7 +18,7 @@
 //! requests `/assay/health` through it; a listener serves that itself, and does not count it.
 //!
 //! *Proxies over TLS.* `SpePlan::over_tls` has, by label, the authority for whose host a proxy's certificate is verified. One that is started gets a certificate of its own
-//! (`led::Certified`, as in `conform`); `ProxyUnderTest::tls` tells the Multiplier what to trust (`net::tls::setup::client_to`, as for an origin of the Collector), and the connection to a proxy
+//! (`lab::harness::ProxyCertificate`, as in `conform`); `ProxyUnderTest::tls` tells the Multiplier what to trust (`net::tls::setup::client_to`, as for an origin of the Collector), and the connection to a proxy
 //! begins with a session (`Upstream::open`). A product that cannot speak TLS itself has a `tls-terminator` in its description: `lab::real` starts it when the proxy
 //! has made what it waits for (`after`), before it waits until the proxy is ready, in the same process group, so that it is measured, watched and ended with it.
 //!

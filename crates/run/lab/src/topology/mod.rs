@@ -6,7 +6,7 @@
 //! # Topologies
 //!
 //! *Topologies.* A target may be several caches (`lab::topology`): each the built-in proxy or a described one, with siblings, parents
-//! and the protocols for queries, and a share of the robots. Robots are assigned to caches by `protocol::spread`: a pure function of the
+//! and the protocols for queries, and a share of the robots. Robots are assigned to caches by `workload::cache_assignment`: a pure function of the
 //! robot and the shares, so streams do not depend on it. Parents are started first and form no cycle. Robots see one target, and
 //! ideal is that of one cache for all; the counters of each cache show what it served (`cache` in `proxy.parquet`,
 //! `TargetInfo::caches`). A request from another cache is one that carries `Via`. Access logs carry `X-Assay` (`{xact}` in a

@@ -6,7 +6,7 @@
 //! | [`responder`] | responds to discovery and to clock requests, on a thread of its own |
 //! | [`adapt`] | makes a spec from elsewhere one of this machine, or refuses it |
 //! | [`descriptions`] | how real proxies are driven here |
-//! | [`part`] | the run that it takes part in: roles, files, its machine's meters |
+//! | [`agent_run`] | the run that it takes part in: roles, files, its machine's meters |
 //! | [`outbox`] | what roles say, on its way to the stream of the run |
 
 mod adapt;
