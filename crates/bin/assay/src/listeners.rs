@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// Channel of a listener: every event, in order. It closes when the run has ended.
 pub type EventReceiver = UnboundedReceiver<Arc<RunEvent>>;
 
-/// All who listen to a run: the terminal, requirement_listener, the server of `--serve`.
+/// All who listen to a run: the terminal, the requirements, the server of `--serve`.
 #[derive(Debug, Default)]
 pub struct Listeners {
     told: Vec<UnboundedSender<Arc<RunEvent>>>,

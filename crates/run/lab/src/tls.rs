@@ -195,7 +195,7 @@ pub(crate) struct RunTls {
     pub(crate) proxy: Option<ProxyTls>,
     /// For one that is a role on another machine.
     pub(crate) role: Option<TargetTls>,
-    /// TlsClient of first requests.
+    /// Client of the first requests.
     pub(crate) probe: Option<TlsClient>,
     keys: Vec<PathBuf>,
 }

@@ -2,7 +2,7 @@
 
 use assay_workload::Timeline;
 use assay_workload::model::{Goal, HttpVersion, Pace, Phase, RobotAddress, Workload};
-use assay_workload::overrides::{OverrideError, Overrides};
+use assay_workload::overrides::{OverrideError, Overrides, multiply_rate};
 
 use crate::fixtures::{self, phase, seconds};
 
@@ -71,6 +71,21 @@ fn a_rate_holds_whatever_the_number_of_robots() {
     let set = with(both, fixtures::small());
     assert_eq!(set.robot_count(), 9);
     assert!((peak(&set) - 40.0).abs() < 1e-6);
+}
+
+#[test]
+fn twice_the_rate_is_twice_the_requests() {
+    let requests = |workload: &Workload| {
+        let timeline = Timeline::new(workload).unwrap();
+        timeline.phases()[0].expected.unwrap().requests
+    };
+    let mut workload = fixtures::small();
+    let before = requests(&workload);
+    multiply_rate(&mut workload, 2.0).unwrap();
+    assert!((requests(&workload) / before - 2.0).abs() < 1e-9);
+    workload.robots[0].pace = Pace::BestEffort;
+    assert!(multiply_rate(&mut workload, 2.0).is_err());
+    assert_eq!(multiply_rate(&mut workload, 1.0), Ok(()));
 }
 
 #[test]

@@ -139,7 +139,7 @@ mod tests {
     /// The same, plainly: the least recently used first.
     #[derive(Default)]
     struct Model {
-        /// RecordingKey, may go though it is held, bytes, is held.
+        /// Key, may go though it is held, bytes, is held.
         entries: Vec<(u32, bool, u64, bool)>,
         reserved: u64,
     }

@@ -44,8 +44,6 @@ use socket::WorkerListener;
 
 /// Interval at which idle server connections are checked and the log is written.
 const SWEEP_INTERVAL_NS: u64 = 1_000_000_000;
-/// Load of a server, in quarters of its limit, above which requests with stalled clients are ended.
-const CROWDED_QUARTERS: u32 = 3;
 const DISMISSED_PER_TICK: u32 = 4;
 /// Pause in accepting when no descriptor is left: others end meanwhile.
 const OUT_OF_DESCRIPTORS_TICKS: u32 = 1;
@@ -153,10 +151,11 @@ async fn tick(shared: Rc<WorkerContext>) {
     }
 }
 
-/// Ends a few requests with stalled clients at a server that is close to its limit. Returns false if there may be more.
+/// Ends a few requests with stalled clients at a server that has more than three quarters of its limit. Returns false if there may be
+/// more.
 fn dismiss_stalled(server: &Server, shared: &WorkerContext) -> bool {
-    let most = server.max_requests.get() / 4 * CROWDED_QUARTERS;
-    let beyond = server.in_flight.get().saturating_sub(most.max(1));
+    let limit = server.max_requests.get();
+    let beyond = server.in_flight.get().saturating_sub((limit - limit.div_ceil(4)).max(1));
     if beyond == 0 {
         return true;
     }

@@ -118,7 +118,7 @@ impl Server {
         self.in_flight.get() < self.max_requests.get()
     }
 
-    /// The max_requests recently used idle connection that is still open and silent: unexpected bytes or an end make it useless.
+    /// The most recently used idle connection that is still open and silent: unexpected bytes or an end make it useless.
     pub fn take_idle(&self) -> Option<Upstream> {
         let mut idle = self.idle.borrow_mut();
         while let Some(Idle { mut stream, .. }) = idle.pop() {

@@ -3,7 +3,7 @@
 //! Servers stand on a circle; a document belongs to the first one after its hash, so equal documents meet the same
 //! server's memory, and a server that comes or goes moves few documents. No server may have more than c times the average
 //! (rounded up); what would exceed it goes on to the next on the circle. Shares follow weights. Source: V. Mirrokni,
-//! M. Thorup and M. Zadimoghaddam, "Consistent Hashing with Bounded ServerLoads", SODA 2018 (arXiv 1608.01350).
+//! M. Thorup and M. Zadimoghaddam, "Consistent Hashing with Bounded Loads", SODA 2018 (arXiv 1608.01350).
 
 use crate::dispatch::in_flight::InFlight;
 use crate::dispatch::members::Members;
