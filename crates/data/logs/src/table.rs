@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use assay_record::dir::RunDirError;
-use assay_record::table::{Cell, Column, FileError, Kind, TableWriter};
+use assay_record::table::{Cell, Column, ColumnKind, FileError, TableWriter};
 
 use crate::document::{Figures, LogsDocument};
 
@@ -11,29 +11,29 @@ use crate::document::{Figures, LogsDocument};
 pub const COLUMNS: [Column; 19] = [
     Column::new(
         "section",
-        Kind::Text,
+        ColumnKind::Text,
         "what the requests of a row have in common: `all`, `class`, `time`, `phase`, or a grouping of the document; with \
          `requests` alone: `time-status`, `time-agent-kind` and `time-referrer-kind` (by step), `status-404` and the like \
          (URLs), `agent-text`",
     ),
-    Column::new("name", Kind::Text, "which of that: `miss`, `image/png`, a host"),
-    Column::optional("from_unix_ms", Kind::Float, "when a step or a phase began"),
-    Column::new("requests", Kind::Uint, "requests"),
-    Column::optional("bytes", Kind::Uint, "bytes of responses"),
-    Column::optional("local_hits", Kind::Uint, "requests that this cache served without help"),
-    Column::optional("sibling_hits", Kind::Uint, "requests that a sibling had a response for"),
-    Column::optional("parent_hits", Kind::Uint, "requests that a parent had a response for"),
-    Column::optional("revalidated", Kind::Uint, "requests whose response the origin confirmed"),
-    Column::optional("errors", Kind::Uint, "requests that failed"),
-    Column::optional("unknown", Kind::Uint, "requests whose outcome the log does not say"),
-    Column::optional("dhr", Kind::Float, "document hit ratio"),
-    Column::optional("bhr", Kind::Float, "byte hit ratio"),
-    Column::optional("mean_ms", Kind::Float, "mean response time"),
-    Column::optional("p50_ms", Kind::Float, "median response time"),
-    Column::optional("p90_ms", Kind::Float, "90th percentile of response times"),
-    Column::optional("p95_ms", Kind::Float, "95th percentile of response times"),
-    Column::optional("p99_ms", Kind::Float, "99th percentile of response times"),
-    Column::optional("max_ms", Kind::Float, "longest response time"),
+    Column::new("name", ColumnKind::Text, "which of that: `miss`, `image/png`, a host"),
+    Column::optional("from_unix_ms", ColumnKind::Float, "when a step or a phase began"),
+    Column::new("requests", ColumnKind::Uint, "requests"),
+    Column::optional("bytes", ColumnKind::Uint, "bytes of responses"),
+    Column::optional("local_hits", ColumnKind::Uint, "requests that this cache served without help"),
+    Column::optional("sibling_hits", ColumnKind::Uint, "requests that a sibling had a response for"),
+    Column::optional("parent_hits", ColumnKind::Uint, "requests that a parent had a response for"),
+    Column::optional("revalidated", ColumnKind::Uint, "requests whose response the origin confirmed"),
+    Column::optional("errors", ColumnKind::Uint, "requests that failed"),
+    Column::optional("unknown", ColumnKind::Uint, "requests whose outcome the log does not say"),
+    Column::optional("dhr", ColumnKind::Float, "document hit ratio"),
+    Column::optional("bhr", ColumnKind::Float, "byte hit ratio"),
+    Column::optional("mean_ms", ColumnKind::Float, "mean response time"),
+    Column::optional("p50_ms", ColumnKind::Float, "median response time"),
+    Column::optional("p90_ms", ColumnKind::Float, "90th percentile of response times"),
+    Column::optional("p95_ms", ColumnKind::Float, "95th percentile of response times"),
+    Column::optional("p99_ms", ColumnKind::Float, "99th percentile of response times"),
+    Column::optional("max_ms", ColumnKind::Float, "longest response time"),
 ];
 
 /// Writes the figures of a document.

@@ -33,7 +33,7 @@ impl Checksums {
     }
 
     /// Whether the run wrote a file of that name.
-    pub(crate) fn names(&self, file: &str) -> bool {
+    pub(crate) fn contains(&self, file: &str) -> bool {
         self.0.contains_key(file)
     }
 
@@ -61,7 +61,7 @@ impl Checksums {
     }
 
     /// Removes a file that is about to change.
-    pub(crate) fn forget(&mut self, file: &str) {
+    pub(crate) fn remove(&mut self, file: &str) {
         self.0.remove(file);
     }
 

@@ -64,17 +64,17 @@ pub fn whole(parts: &[(String, ClusterResult)]) -> Result<ClusterResult, PartsEr
         return Err(PartsError::Missing { missing: vec![1], of: 1 });
     };
     let own = first.part.ok_or_else(|| PartsError::Whole(first_name.clone()))?;
-    let mut seen = BTreeSet::new();
+    let mut known = BTreeSet::new();
     for (name, result) in parts {
         let part = result.part.ok_or_else(|| PartsError::Whole(name.clone()))?;
         if let Some(what) = difference(first, result) {
             return Err(PartsError::Foreign(name.clone(), first_name.clone(), what));
         }
-        if !seen.insert(part.number) {
+        if !known.insert(part.number) {
             return Err(PartsError::Twice(name.clone(), part.number));
         }
     }
-    let missing: Vec<u32> = (1..=own.of).filter(|number| !seen.contains(number)).collect();
+    let missing: Vec<u32> = (1..=own.of).filter(|number| !known.contains(number)).collect();
     if !missing.is_empty() {
         return Err(PartsError::Missing { missing, of: own.of });
     }

@@ -44,7 +44,7 @@ pub enum RunDirError {
     },
     /// A file cannot be read or written, or has other contents than its name says. The message contains that error, which is
     /// therefore no `source`.
-    #[error("{}; {}", .0, what_to_do(.0))]
+    #[error("{}; {}", .0, file_advice(.0))]
     File(FileError),
 }
 
@@ -62,7 +62,7 @@ impl From<FileError> for RunDirError {
 }
 
 /// Advice on a file error.
-fn what_to_do(error: &FileError) -> &'static str {
+fn file_advice(error: &FileError) -> &'static str {
     match error {
         FileError::Read { cause, .. } | FileError::Write { cause, .. } => advice(cause.kind()),
         FileError::Kept { cause, .. } => advice(*cause),
@@ -93,7 +93,7 @@ fn advice(cause: io::ErrorKind) -> &'static str {
 }
 
 /// Description of a path that holds no run; of a directory of runs, it names one of them.
-fn what_it_is(path: &Path) -> String {
+fn describe_path(path: &Path) -> String {
     if path.is_file() {
         return "it is a file".into();
     }
@@ -132,7 +132,7 @@ impl RunDir {
         if dir.is_run() {
             return Ok(dir);
         }
-        Err(RunDirError::NotARun { path: path.to_owned(), why: what_it_is(path) })
+        Err(RunDirError::NotARun { path: path.to_owned(), why: describe_path(path) })
     }
 
     fn is_run(&self) -> bool {
@@ -198,7 +198,7 @@ impl RunDir {
         }
         // A concurrent reader finds no digest of the file, rather than a stale one.
         let mut sums = Checksums::read(self)?;
-        sums.forget("run.json");
+        sums.remove("run.json");
         sums.write(self)?;
         file::write_json(&path, info)?;
         sums.add(&path)?;

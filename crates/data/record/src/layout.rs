@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::checksums::Checksums;
 use crate::columns::{SERIES, TableSpec, XACTS};
 use crate::dir::{RunDir, RunDirError};
-use crate::table::{Cell, Kind, Table};
+use crate::table::{Cell, ColumnKind, Table};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableLayout {
@@ -50,7 +50,7 @@ pub fn tables() -> Vec<TableLayout> {
 #[derive(Debug)]
 pub struct StoredTable {
     path: std::path::PathBuf,
-    columns: Vec<(String, Kind)>,
+    columns: Vec<(String, ColumnKind)>,
 }
 
 impl StoredTable {
@@ -62,7 +62,7 @@ impl StoredTable {
     }
 
     /// Name and kind of each column, in the file's order.
-    pub fn columns(&self) -> &[(String, Kind)] {
+    pub fn columns(&self) -> &[(String, ColumnKind)] {
         &self.columns
     }
 

@@ -20,13 +20,13 @@ pub mod layout;
 pub mod merge;
 pub mod missing;
 pub mod part;
+mod partial_read;
 pub mod peak;
 pub mod run;
 pub mod series;
 pub mod sheet;
 pub mod spe;
 pub mod table;
-mod what_is_there;
 pub mod xact_log;
 
-pub use what_is_there::WhatIsThere;
+pub use partial_read::PartialRead;

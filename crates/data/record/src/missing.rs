@@ -1,7 +1,7 @@
 //! Parts of a run directory that a reader did not find or understand.
 //!
 //! A directory that was damaged, cut short or written by a newer version can still be read in part:
-//! [`RunDir::read_what_is_there`](crate::dir::RunDir::read_what_is_there) returns that part, and a list of what is missing.
+//! [`RunDir::read_partial`](crate::dir::RunDir::read_partial) returns that part, and a list of what is missing.
 
 use std::io;
 use std::path::Path;
@@ -99,13 +99,13 @@ impl Gaps {
     }
 
     pub(crate) fn into_found(self) -> Vec<Missing> {
-        let told = |(mut missing, more): (Missing, u64)| {
+        let with_count = |(mut missing, more): (Missing, u64)| {
             if more > 0 {
                 missing.what = format!("{} (and {more} more of the kind)", missing.what);
             }
             missing
         };
-        self.found.into_iter().map(told).collect()
+        self.found.into_iter().map(with_count).collect()
     }
 }
 

@@ -59,17 +59,17 @@ impl PartInfo {
             return Vec::new();
         }
         if self.robots.is_empty() {
-            let origins = stretches(&self.origins);
+            let origins = ranges_text(&self.origins);
             return vec![format!("this is one part of a run: origins {origins}, without robots")];
         }
         let all = self.all_robots;
         let which = match self.has_all_robots() {
             true => format!("all {all} robots"),
-            false => format!("robots {} of {all}", stretches(&self.robots)),
+            false => format!("robots {} of {all}", ranges_text(&self.robots)),
         };
         let elsewhere = match self.origins.is_empty() {
             true => "origins are measured elsewhere".to_owned(),
-            false => format!("with origins {} of {}", stretches(&self.origins), self.all_origins),
+            false => format!("with origins {} of {}", ranges_text(&self.origins), self.all_origins),
         };
         let mut notes = vec![format!(
             "this is one part of a run: {which}; {elsewhere}, so what they were spared is not known here"
@@ -86,20 +86,20 @@ impl PartInfo {
 }
 
 /// Ranges as text: `0 to 19 and 40 to 59`.
-pub(crate) fn stretches(ranges: &[(u32, u32)]) -> String {
-    let words = |(first, last): &(u32, u32)| match first == last {
+pub(crate) fn ranges_text(ranges: &[(u32, u32)]) -> String {
+    let text = |(first, last): &(u32, u32)| match first == last {
         true => first.to_string(),
         false => format!("{first} to {last}"),
     };
-    ranges.iter().map(words).collect::<Vec<_>>().join(" and ")
+    ranges.iter().map(text).collect::<Vec<_>>().join(" and ")
 }
 
 fn covers(ranges: &[(u32, u32)], all: u32) -> bool {
-    joined(ranges) == [(0, all.wrapping_sub(1))] || (all == 0 && ranges.is_empty())
+    merge_ranges(ranges) == [(0, all.wrapping_sub(1))] || (all == 0 && ranges.is_empty())
 }
 
 /// Sorted ranges, of which those that touch are merged.
-pub(crate) fn joined(ranges: &[(u32, u32)]) -> Vec<(u32, u32)> {
+pub(crate) fn merge_ranges(ranges: &[(u32, u32)]) -> Vec<(u32, u32)> {
     let mut ranges = ranges.to_vec();
     ranges.sort_unstable();
     let mut all: Vec<(u32, u32)> = Vec::new();
@@ -113,7 +113,7 @@ pub(crate) fn joined(ranges: &[(u32, u32)]) -> Vec<(u32, u32)> {
 }
 
 /// First overlap of two lists of ranges.
-pub(crate) fn common(one: &[(u32, u32)], other: &[(u32, u32)]) -> Option<(u32, u32)> {
+pub(crate) fn overlap(one: &[(u32, u32)], other: &[(u32, u32)]) -> Option<(u32, u32)> {
     let both = |a: &(u32, u32), b: &(u32, u32)| (a.0.max(b.0), a.1.min(b.1));
     let mut pairs = one.iter().flat_map(|a| other.iter().map(move |b| both(a, b)));
     pairs.find(|(first, last)| first <= last)
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn stretches_are_joined_and_what_is_in_both_is_found() {
-        assert_eq!(joined(&[(5, 9), (0, 4), (11, 11)]), [(0, 9), (11, 11)]);
-        assert_eq!(common(&[(0, 4), (8, 9)], &[(5, 8)]), Some((8, 8)));
-        assert_eq!(common(&[(0, 4)], &[(5, 8)]), None);
+        assert_eq!(merge_ranges(&[(5, 9), (0, 4), (11, 11)]), [(0, 9), (11, 11)]);
+        assert_eq!(overlap(&[(0, 4), (8, 9)], &[(5, 8)]), Some((8, 8)));
+        assert_eq!(overlap(&[(0, 4)], &[(5, 8)]), None);
     }
 }

@@ -75,13 +75,13 @@ pub struct Live {
 
 /// The report of a run directory as it stands, complete or not.
 pub fn page(dir: &RunDir, live: Option<&Live>) -> Result<String, ReportError> {
-    let there = dir.read_what_is_there()?;
+    let there = dir.read_partial()?;
     render(dir, &Summary::from_parts(dir, &there), &there.series, live)
 }
 
 /// Writes `report.html` and `summary.json` into the run directory; says where the report is.
 pub fn write(dir: &RunDir) -> Result<PathBuf, ReportError> {
-    let there = dir.read_what_is_there()?;
+    let there = dir.read_partial()?;
     let (summary, series) = (Summary::from_parts(dir, &there), there.series);
     summary.write(dir)?;
     let path = dir.report_path();

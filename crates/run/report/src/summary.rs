@@ -8,7 +8,7 @@ use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::health::Calibration;
 use assay_measurement::measured::Series;
-use assay_record::WhatIsThere;
+use assay_record::PartialRead;
 use assay_record::dir::RunDir;
 use assay_record::missing::Missing;
 
@@ -29,7 +29,7 @@ use crate::under_load;
 impl Summary {
     /// Summarises the run in a directory; also one that was killed, or damaged.
     pub fn from_run(dir: &RunDir) -> Result<Self, ReportError> {
-        Ok(Self::from_parts(dir, &dir.read_what_is_there()?))
+        Ok(Self::from_parts(dir, &dir.read_partial()?))
     }
 
     /// Writes it to `summary.json` in the run directory.
@@ -50,8 +50,8 @@ impl Summary {
         schemars::schema_for!(Summary).to_value()
     }
 
-    pub(crate) fn from_parts(dir: &RunDir, there: &WhatIsThere) -> Self {
-        let WhatIsThere { info, series, missing, .. } = there;
+    pub(crate) fn from_parts(dir: &RunDir, there: &PartialRead) -> Self {
+        let PartialRead { info, series, missing, .. } = there;
         let unfinished = there.unfinished;
         let spans = tally::spans(info, series);
         let mut parts = Tally::of_phases(info, series, &spans);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use assay_record::cluster_parts;
 use assay_record::dir::RunDir;
-use assay_record::merge::{MergeError, Wish, merge as join};
+use assay_record::merge::{MergeError, MergeOptions, merge as join};
 use assay_report::policies;
 use clap::Args;
 
@@ -48,11 +48,11 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
         return merge_results(args);
     }
     let parts = args.runs.iter().map(|run| RunDir::open(run)).collect::<Result<Vec<_>, _>>();
-    let wish = Wish {
+    let options = MergeOptions {
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         clock_error: args.clock_error,
     };
-    let out = join(&parts.map_err(Failure::usage)?, &args.output, &wish).map_err(failed)?;
+    let out = join(&parts.map_err(Failure::usage)?, &args.output, &options).map_err(failed)?;
     let form = if args.json { ReportForm::Json } else { ReportForm::Words };
     report::make(out.path(), form, !args.no_report, None)?;
     Ok(Exit::Fine)

@@ -1,6 +1,6 @@
 //! Tables on the processes of roles and the machine under them.
 
-use crate::table::{Cell, Column, FileError, Kind, Table};
+use crate::table::{Cell, Column, ColumnKind, FileError, Table};
 use assay_measurement::health::NetworkInterval;
 use assay_measurement::interval::HostInterval;
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
@@ -54,14 +54,14 @@ pub(crate) const SEEKS: TableSpec = TableSpec {
             buckets of each row of blocks.parquet that has any. Buckets with the same `low_sectors` are the same.",
     columns: || {
         vec![
-            Column::new("block", Kind::Uint, "number of the row in blocks.parquet, from 0"),
+            Column::new("block", ColumnKind::Uint, "number of the row in blocks.parquet, from 0"),
             Column::new(
                 "low_sectors",
-                Kind::Uint,
+                ColumnKind::Uint,
                 "shortest distance of the bucket, in sectors of 512 bytes",
             ),
-            Column::new("high_sectors", Kind::Uint, "longest"),
-            Column::new("count", Kind::Uint, "how many"),
+            Column::new("high_sectors", ColumnKind::Uint, "longest"),
+            Column::new("count", ColumnKind::Uint, "how many"),
         ]
     },
 };

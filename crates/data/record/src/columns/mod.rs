@@ -7,7 +7,7 @@ pub(crate) mod host;
 pub(crate) mod rows;
 
 use crate::table::FileError;
-use crate::table::{Cell, Column, Kind, Table};
+use crate::table::{Cell, Column, ColumnKind, Table};
 use assay_measurement::adapted::Adapted;
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::declared::Described;
@@ -36,16 +36,20 @@ impl TableSpec {
     }
 }
 
-const INTERVAL: Column = Column::new("interval", Kind::Uint, "number of the interval on its side, from 0");
+const INTERVAL: Column =
+    Column::new("interval", ColumnKind::Uint, "number of the interval on its side, from 0");
 const START: Column = Column::new(
     "start_ms",
-    Kind::Uint,
+    ColumnKind::Uint,
     "when the interval began, in milliseconds since the start of the run",
 );
-const LENGTH: Column = Column::new("length_ms", Kind::Uint, "how long it lasted, in milliseconds");
-const PHASE: Column =
-    Column::new("phase", Kind::Uint, "index into `phases` of run.json: the phase that the xacts were due in");
-const COUNT: Column = Column::new("count", Kind::Uint, "how many");
+const LENGTH: Column = Column::new("length_ms", ColumnKind::Uint, "how long it lasted, in milliseconds");
+const PHASE: Column = Column::new(
+    "phase",
+    ColumnKind::Uint,
+    "index into `phases` of run.json: the phase that the xacts were due in",
+);
+const COUNT: Column = Column::new("count", ColumnKind::Uint, "how many");
 
 pub(crate) const ROBOTS: TableSpec = TableSpec {
     file: "robots.parquet",
@@ -64,7 +68,11 @@ pub(crate) const ORIGINS: TableSpec = TableSpec {
     columns: || {
         let mut columns = vec![INTERVAL, START, LENGTH, PHASE];
         columns.extend(rows::columns::<OriginCounts>());
-        columns.push(Column::new("connections", Kind::Uint, "at the end of the interval: open connections"));
+        columns.push(Column::new(
+            "connections",
+            ColumnKind::Uint,
+            "at the end of the interval: open connections",
+        ));
         columns
     },
 };
@@ -77,8 +85,12 @@ pub(crate) const CLASSES: TableSpec = TableSpec {
             Column { about: "`interval` of robots.parquet", ..INTERVAL },
             START,
             PHASE,
-            Column::new("by", Kind::Text, "`method`, `type`, `status` or `tls` (version and cipher suite)"),
-            Column::new("value", Kind::Text, "for example `GET`, `basic`, `200`"),
+            Column::new(
+                "by",
+                ColumnKind::Text,
+                "`method`, `type`, `status` or `tls` (version and cipher suite)",
+            ),
+            Column::new("value", ColumnKind::Text, "for example `GET`, `basic`, `200`"),
             COUNT,
         ]
     },
@@ -92,7 +104,7 @@ pub(crate) const ERRORS: TableSpec = TableSpec {
             Column { about: "`interval` of robots.parquet", ..INTERVAL },
             START,
             PHASE,
-            Column::new("kind", Kind::Text, "name of the error class"),
+            Column::new("kind", ColumnKind::Text, "name of the error class"),
             COUNT,
         ]
     },
@@ -106,9 +118,9 @@ pub(crate) const TIMES: TableSpec = TableSpec {
     columns: || {
         let mut columns = histogram_columns();
         columns.extend([
-            Column::new("count", Kind::Uint, "number of values"),
-            Column::new("sum_us", Kind::Uint, "their exact sum, in microseconds"),
-            Column::new("max_us", Kind::Uint, "the largest, in microseconds"),
+            Column::new("count", ColumnKind::Uint, "number of values"),
+            Column::new("sum_us", ColumnKind::Uint, "their exact sum, in microseconds"),
+            Column::new("max_us", ColumnKind::Uint, "the largest, in microseconds"),
         ]);
         columns
     },
@@ -122,9 +134,9 @@ pub(crate) const HISTOGRAMS: TableSpec = TableSpec {
     columns: || {
         let mut columns = histogram_columns();
         columns.extend([
-            Column::new("low_us", Kind::Uint, "smallest value of the bucket, in microseconds"),
-            Column::new("high_us", Kind::Uint, "largest value of the bucket, in microseconds"),
-            Column::new("count", Kind::Uint, "values in the bucket"),
+            Column::new("low_us", ColumnKind::Uint, "smallest value of the bucket, in microseconds"),
+            Column::new("high_us", ColumnKind::Uint, "largest value of the bucket, in microseconds"),
+            Column::new("count", ColumnKind::Uint, "values in the bucket"),
         ]);
         columns
     },
@@ -132,8 +144,12 @@ pub(crate) const HISTOGRAMS: TableSpec = TableSpec {
 
 fn histogram_columns() -> Vec<Column> {
     vec![
-        Column::new("histogram", Kind::Uint, "number of the histogram, the same in both tables"),
-        Column::new("side", Kind::Text, "`robots`, `origins`, `host`, `threads`, `links` or `baseline`"),
+        Column::new("histogram", ColumnKind::Uint, "number of the histogram, the same in both tables"),
+        Column::new(
+            "side",
+            ColumnKind::Text,
+            "`robots`, `origins`, `host`, `threads`, `links` or `baseline`",
+        ),
         Column {
             about: "`interval` of that side's table; where a host.parquet has no such column, the number of the row, from 0",
             ..INTERVAL
@@ -142,7 +158,7 @@ fn histogram_columns() -> Vec<Column> {
         PHASE,
         Column::new(
             "metric",
-            Kind::Text,
+            ColumnKind::Text,
             "`response`, `service`, `ttfb`; of those that Assay disturbed, the same with `_disturbed` as they were seen and with \
              `_least` as short as they can have been, and `aftermath`: the delay of others with which they were held back, or whose \
              burst they met, and `passing`: a delay of another request that could have slowed this one, if the target was busy; `lateness`, `unsent_wait`, `unsent_least` \
@@ -151,7 +167,7 @@ fn histogram_columns() -> Vec<Column> {
         ),
         Column::new(
             "class",
-            Kind::Text,
+            ColumnKind::Text,
             "`hit` or `miss`, by the outcome of any xact; `other`: completed with another outcome, or with none that was \
              told; `timed_out`: given up, and how long they had waited by then; `all` where they are not told apart",
         ),
@@ -163,10 +179,18 @@ pub(crate) const PROXY: TableSpec = TableSpec {
     about: "The target's own counters, as it reports them (cumulative), a row per counter and reading.",
     columns: || {
         vec![
-            Column::new("at_ms", Kind::Uint, "when it was read, in milliseconds since the start of the run"),
-            Column::new("counter", Kind::Text, "its name, in the target's words"),
-            Column::new("value", Kind::Float, "its value"),
-            Column::new("cache", Kind::Text, "whose it is, where several caches work together; else empty"),
+            Column::new(
+                "at_ms",
+                ColumnKind::Uint,
+                "when it was read, in milliseconds since the start of the run",
+            ),
+            Column::new("counter", ColumnKind::Text, "its name, in the target's words"),
+            Column::new("value", ColumnKind::Float, "its value"),
+            Column::new(
+                "cache",
+                ColumnKind::Text,
+                "whose it is, where several caches work together; else empty",
+            ),
         ]
     },
 };
@@ -184,57 +208,65 @@ pub(crate) const XACTS: TableSpec = TableSpec {
             are not in it. Instants are microseconds since the start of the run; null: it never came to that.",
     columns: || {
         vec![
-            Column::new("robot", Kind::Uint, "robot"),
-            Column::new("number", Kind::Uint, "its request number"),
-            Column::new("place", Kind::Uint, "0: launched by the stream; else place in its page"),
+            Column::new("robot", ColumnKind::Uint, "robot"),
+            Column::new("number", ColumnKind::Uint, "its request number"),
+            Column::new("place", ColumnKind::Uint, "0: launched by the stream; else place in its page"),
             PHASE,
-            Column::new("method", Kind::Text, "`GET`, `HEAD`, `POST` or `PUT`"),
-            Column::new("type", Kind::Text, "`basic`, `ims200`, `ims304`, `reload`, `range` or `upload`"),
-            Column::new("object", Kind::Uint, "key of the object"),
-            Column::new("content", Kind::Uint, "index into `contents` of workload.json"),
-            Column::new("cachable", Kind::Bool, "the object may be cached"),
-            Column::new("revisit", Kind::Bool, "the stream says that it was requested before"),
+            Column::new("method", ColumnKind::Text, "`GET`, `HEAD`, `POST` or `PUT`"),
+            Column::new(
+                "type",
+                ColumnKind::Text,
+                "`basic`, `ims200`, `ims304`, `reload`, `range` or `upload`",
+            ),
+            Column::new("object", ColumnKind::Uint, "key of the object"),
+            Column::new("content", ColumnKind::Uint, "index into `contents` of workload.json"),
+            Column::new("cachable", ColumnKind::Bool, "the object may be cached"),
+            Column::new("revisit", ColumnKind::Bool, "the stream says that it was requested before"),
             Column::new(
                 "due_us",
-                Kind::Int,
+                ColumnKind::Int,
                 "when the schedule wanted it; its response time begins later by what it was sent later than `due_us` and `ready_us`, up to 50 µs",
             ),
-            Column::optional("ready_us", Kind::Int, "when the robot's own rules let it go"),
+            Column::optional("ready_us", ColumnKind::Int, "when the robot's own rules let it go"),
             Column::optional(
                 "sent_us",
-                Kind::Int,
+                ColumnKind::Int,
                 "connect begun, or first byte written on a reused connection",
             ),
-            Column::optional("connected_us", Kind::Int, "connection established (new connections only)"),
+            Column::optional(
+                "connected_us",
+                ColumnKind::Int,
+                "connection established (new connections only)",
+            ),
             Column::optional(
                 "secured_us",
-                Kind::Int,
+                ColumnKind::Int,
                 "TLS handshake over: data can be sent (new connections with TLS only)",
             ),
             Column::optional(
                 "first_byte_us",
-                Kind::Int,
+                ColumnKind::Int,
                 "first byte of the response: when the kernel had it, if that is no more than 0.1 ms before it was read",
             ),
-            Column::optional("last_byte_us", Kind::Int, "last byte of the response, likewise"),
+            Column::optional("last_byte_us", ColumnKind::Int, "last byte of the response, likewise"),
             Column::optional(
                 "outcome",
-                Kind::Text,
+                ColumnKind::Text,
                 "`hit`, `collapsed`, `revalidated` or `miss`; null for errors and unsent requests",
             ),
-            Column::optional("error", Kind::Text, "name of the error class"),
-            Column::optional("status", Kind::Uint, "status code"),
-            Column::new("body_bytes", Kind::Uint, "body bytes received"),
-            Column::optional("connection", Kind::Uint, "which connection of the robot, counted from 0"),
+            Column::optional("error", ColumnKind::Text, "name of the error class"),
+            Column::optional("status", ColumnKind::Uint, "status code"),
+            Column::new("body_bytes", ColumnKind::Uint, "body bytes received"),
+            Column::optional("connection", ColumnKind::Uint, "which connection of the robot, counted from 0"),
             Column::optional(
                 "fault",
-                Kind::Text,
+                ColumnKind::Text,
                 "what its origin does wrong on purpose if the request gets there: `status` (an error), `reset`, `expired` (a \
                  reset after long thought), `slow_start` or `slow_body`; null: nothing",
             ),
             Column::new(
                 "fault_met",
-                Kind::Bool,
+                ColumnKind::Bool,
                 "its response shows that it met that fault: the error or the lost connection came through (neither is an \
                  `error`), or the origin made the late or slow response for this very request",
             ),

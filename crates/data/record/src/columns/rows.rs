@@ -1,6 +1,6 @@
 //! Columns of declared types, and the conversion of values to rows and back.
 
-use crate::table::{Cell, Column, FileError, Kind, Table};
+use crate::table::{Cell, Column, ColumnKind, FileError, Table};
 use assay_measurement::declared::{Described, Kind as Declared, Value};
 
 /// Columns that hold any number of 64 bits: they are never added up as counts are.
@@ -9,10 +9,10 @@ const DIGESTS: [&str; 1] = ["due_digest"];
 /// The columns of a type, one for each field.
 pub(crate) fn columns<T: Described>() -> Vec<Column> {
     let column = |name, kind, about| match kind {
-        Declared::Uint => Column::new(name, Kind::Uint, about),
-        Declared::OptionalUint => Column::optional(name, Kind::Uint, about),
-        Declared::Float => Column::new(name, Kind::Float, about),
-        Declared::Text => Column::new(name, Kind::Text, about),
+        Declared::Uint => Column::new(name, ColumnKind::Uint, about),
+        Declared::OptionalUint => Column::optional(name, ColumnKind::Uint, about),
+        Declared::Float => Column::new(name, ColumnKind::Float, about),
+        Declared::Text => Column::new(name, ColumnKind::Text, about),
     };
     T::FIELDS.iter().map(|field| column(field.name, field.kind, field.meaning)).collect()
 }

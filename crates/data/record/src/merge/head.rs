@@ -3,26 +3,26 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-use super::{MergeError, Wish};
-use crate::part::{JoinedInfo, PartInfo, common, joined as as_stretches, stretches};
+use super::{MergeError, MergeOptions};
+use crate::part::{JoinedInfo, PartInfo, merge_ranges, overlap, ranges_text};
 use crate::run::{PhaseInfo, RUN_SCHEMA, RunInfo, Verdict};
 
 /// Directory of a part, and its `run.json`.
-type Part<'a> = (String, &'a RunInfo);
+type NamedPart<'a> = (String, &'a RunInfo);
 
 /// `run.json` of all parts together; those with robots come first.
-pub(super) fn joined(parts: &[Part<'_>], wish: &Wish) -> Result<RunInfo, MergeError> {
+pub(super) fn merge_infos(parts: &[NamedPart<'_>], options: &MergeOptions) -> Result<RunInfo, MergeError> {
     let first = parts.first().ok_or(MergeError::NoRobots)?;
-    let part = together(parts)?;
+    let part = union(parts)?;
     if part.robots.is_empty() {
         return Err(MergeError::NoRobots);
     }
-    parts.iter().skip(1).try_for_each(|other| agree(first, other))?;
+    parts.iter().skip(1).try_for_each(|other| check_agreement(first, other))?;
     let robots: Vec<&RunInfo> =
         parts.iter().map(|(_, info)| *info).filter(|info| info.workload.robots > 0).collect();
     let mut info = first.1.clone();
     info.schema = RUN_SCHEMA.into();
-    info.command.clone_from(&wish.command);
+    info.command.clone_from(&options.command);
     info.workload.robots = part.robot_count();
     info.own_errors = parts.iter().all(|(_, info)| info.own_errors);
     info.short_delays = parts.iter().all(|(_, info)| info.short_delays);
@@ -33,14 +33,14 @@ pub(super) fn joined(parts: &[Part<'_>], wish: &Wish) -> Result<RunInfo, MergeEr
     info.boundaries = boundaries(&robots, &part);
     info.phases = phases(&robots, &part);
     info.verdict = verdict(parts);
-    info.joined = parts.iter().map(in_short).collect();
+    info.joined = parts.iter().map(part_summary).collect();
     let own: BTreeSet<String> =
         robots.iter().flat_map(|info| info.part.iter().flat_map(PartInfo::notes)).collect();
     info.target.name = distinct(robots.iter().map(|info| &info.target.name)).join(", ");
     info.target.notes = distinct(robots.iter().flat_map(|info| &info.target.notes));
     info.target.notes.retain(|note| !own.contains(note));
     info.target.notes.extend(part.notes());
-    info.target.notes.push(clocks(parts, wish));
+    info.target.notes.push(clocks(parts, options));
     if robots.len() > 1 {
         info.target.notes.push(
             "the ideal hit ratio is not known: each part of the robots had an ideal cache of its own, and theirs cannot be \
@@ -53,35 +53,36 @@ pub(super) fn joined(parts: &[Part<'_>], wish: &Wish) -> Result<RunInfo, MergeEr
 }
 
 /// Union of the robots and origins of all parts; an error if two parts overlap.
-fn together(parts: &[Part<'_>]) -> Result<PartInfo, MergeError> {
+fn union(parts: &[NamedPart<'_>]) -> Result<PartInfo, MergeError> {
     let mut all = PartInfo::default();
-    let mut before: Vec<(&str, &PartInfo)> = Vec::new();
+    let mut earlier: Vec<(&str, &PartInfo)> = Vec::new();
     for (name, info) in parts {
         let part = info.part.as_ref().ok_or_else(|| MergeError::NotAPart { name: name.clone() })?;
-        for (other, seen) in &before {
+        for (other, known) in &earlier {
             let shared = [
-                ("robots", common(&seen.robots, &part.robots)),
-                ("origins", common(&seen.origins, &part.origins)),
+                ("robots", overlap(&known.robots, &part.robots)),
+                ("origins", overlap(&known.origins, &part.origins)),
             ];
             if let Some((whose, Some(range))) = shared.into_iter().find(|(_, range)| range.is_some()) {
                 let (first, second) = ((*other).to_owned(), name.clone());
-                return Err(MergeError::Overlap { first, second, whose, which: stretches(&[range]) });
+                return Err(MergeError::Overlap { first, second, whose, which: ranges_text(&[range]) });
             }
         }
         all.robots.extend(&part.robots);
         all.origins.extend(&part.origins);
-        before.push((name, part));
+        earlier.push((name, part));
     }
-    if let Some((_, first)) = before.first() {
+    if let Some((_, first)) = earlier.first() {
         (all.all_robots, all.all_origins) = (first.all_robots, first.all_origins);
         all.expected_requests.clone_from(&first.expected_requests);
     }
-    (all.robots, all.origins) = (as_stretches(&all.robots), as_stretches(&all.origins));
+    (all.robots, all.origins) = (merge_ranges(&all.robots), merge_ranges(&all.origins));
     Ok(all)
 }
 
 /// Checks that two parts are of one run.
-fn agree((first, one): &Part<'_>, (second, other): &Part<'_>) -> Result<(), MergeError> {
+fn check_agreement(first_part: &NamedPart<'_>, second_part: &NamedPart<'_>) -> Result<(), MergeError> {
+    let ((first, one), (second, other)) = (first_part, second_part);
     let same = |what: &'static str, a: &dyn Debug, b: &dyn Debug| {
         let (one, other) = (format!("{a:?}"), format!("{b:?}"));
         let (first, second) = (first.clone(), second.clone());
@@ -138,7 +139,7 @@ fn boundaries(robots: &[&RunInfo], part: &PartInfo) -> Vec<Vec<u32>> {
 }
 
 /// Verdict over all parts; a doubt names its part.
-fn verdict(parts: &[Part<'_>]) -> Verdict {
+fn verdict(parts: &[NamedPart<'_>]) -> Verdict {
     let mut all =
         Verdict { partial: parts.iter().any(|(_, info)| info.verdict.partial), ..Verdict::default() };
     for (name, info) in parts {
@@ -158,7 +159,8 @@ fn verdict(parts: &[Part<'_>]) -> Verdict {
     all
 }
 
-fn in_short((name, info): &Part<'_>) -> JoinedInfo {
+fn part_summary(part: &NamedPart<'_>) -> JoinedInfo {
+    let (name, info) = part;
     let (robots, origins) =
         info.part.as_ref().map(|part| (part.robots.clone(), part.origins.clone())).unwrap_or_default();
     JoinedInfo {
@@ -172,8 +174,8 @@ fn in_short((name, info): &Part<'_>) -> JoinedInfo {
 }
 
 /// Note on how well instants of different parts can be compared, and on what depends on that.
-fn clocks(parts: &[Part<'_>], wish: &Wish) -> String {
-    const TOUCHED: &str = "this touches what compares instants of different machines (the series by second, hits against \
+fn clocks(parts: &[NamedPart<'_>], options: &MergeOptions) -> String {
+    const AFFECTED: &str = "this touches what compares instants of different machines (the series by second, hits against \
                            collapsed requests, freshness), and neither counts nor response times, each of which is of one machine";
     let number = parts.len();
     let clocks: BTreeSet<&str> = parts.iter().map(|(_, info)| info.host.clock.as_str()).collect();
@@ -189,13 +191,13 @@ fn clocks(parts: &[Part<'_>], wish: &Wish) -> String {
         true => "whose machines are not all known".to_owned(),
         false => format!("on {} machines", clocks.len()),
     };
-    match wish.clock_error {
+    match options.clock_error {
         Some(error) => format!(
-            "joined from {number} parts {several}, whose clocks are at most {:.3} ms apart, as was stated; {TOUCHED}",
+            "joined from {number} parts {several}, whose clocks are at most {:.3} ms apart, as was stated; {AFFECTED}",
             error.as_secs_f64() * 1e3
         ),
         None => format!(
-            "joined from {number} parts {several}; how far their clocks are apart is not known: {TOUCHED}"
+            "joined from {number} parts {several}; how far their clocks are apart is not known: {AFFECTED}"
         ),
     }
 }
@@ -234,7 +236,7 @@ mod tests {
         let (one, other) = (half(0, (5, 1000)), half(2, (3, 1001)));
         for parts in [[&one, &other], [&other, &one]] {
             let parts = parts.map(|info| (String::new(), info));
-            let phase = &joined(&parts, &Wish::default()).unwrap().phases[0];
+            let phase = &merge_infos(&parts, &MergeOptions::default()).unwrap().phases[0];
             assert_eq!(
                 (phase.start_ms, phase.end_ms, phase.expected_requests),
                 (Some(3), Some(1001), Some(9.0))
@@ -245,13 +247,13 @@ mod tests {
     #[test]
     fn boundaries_of_joined_parts_are_those_of_all_robots_in_their_order() {
         let (one, other) = (half(0, (0, 1)), half(2, (0, 1)));
-        let joined = |parts: &[&RunInfo]| {
+        let merged = |parts: &[&RunInfo]| {
             let parts: Vec<_> = parts.iter().map(|info| (String::new(), *info)).collect();
-            joined(&parts, &Wish::default()).unwrap()
+            merge_infos(&parts, &MergeOptions::default()).unwrap()
         };
-        let all = joined(&[&one, &other]);
+        let all = merged(&[&one, &other]);
         assert_eq!((all.workload.robots, all.boundaries), (4, vec![vec![0, 7, 2, 7]]));
-        let some = joined(&[&one]);
+        let some = merged(&[&one]);
         assert_eq!((some.workload.robots, some.boundaries.len()), (2, 0), "nobody knows those of the others");
     }
 }

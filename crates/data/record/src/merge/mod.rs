@@ -29,7 +29,7 @@ use crate::table::FileError;
 use crate::xact_log::XactLog;
 use assay_measurement::measured::Series;
 
-pub use series::{Piece, join};
+pub use series::{PartSeries, join};
 
 /// Parts that cannot be joined.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +85,7 @@ impl From<FileError> for MergeError {
 
 /// Options of a merge.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
+pub struct MergeOptions {
     /// Command line of the merge, for the record.
     pub command: Vec<String>,
     /// Upper bound on the distance between the clocks of the machines, if known.
@@ -93,22 +93,22 @@ pub struct Wish {
 }
 
 /// Joins the parts in `dirs` into a new run directory at `out`. Nothing is created there if they do not belong together.
-pub fn merge(dirs: &[RunDir], out: &Path, wish: &Wish) -> Result<RunDir, MergeError> {
+pub fn merge(dirs: &[RunDir], out: &Path, options: &MergeOptions) -> Result<RunDir, MergeError> {
     let mut parts = dirs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     // Robots first: `run.json` begins as that of the first part.
     parts.sort_by_key(|(_, info)| {
         (info.part.as_ref().is_none_or(|part| part.robots.is_empty()), first_robot(info))
     });
     let infos: Vec<(String, &RunInfo)> = parts.iter().map(|(dir, info)| (name(dir), info)).collect();
-    let info = head::joined(&infos, wish)?;
+    let info = head::merge_infos(&infos, options)?;
     let out = RunDir::create(out)?;
     let is_one_cache = parts.iter().filter(|(_, info)| info.workload.robots > 0).count() == 1;
-    let mut pieces = Vec::new();
+    let mut parts_series = Vec::new();
     for (dir, part) in &parts {
-        pieces.push(Piece { clock: part.host.clock.clone(), series: dir.read_series()? });
+        parts_series.push(PartSeries { clock: part.host.clock.clone(), series: dir.read_series()? });
     }
-    write_series(&out, join(pieces, is_one_cache))?;
-    take_along(&parts, &out)?;
+    write_series(&out, join(parts_series, is_one_cache))?;
+    copy_documents(&parts, &out)?;
     // Last, because its checksum joins those of the tables.
     out.write_info(&info)?;
     Ok(out)
@@ -139,7 +139,7 @@ fn write_series(out: &RunDir, series: Series) -> Result<(), MergeError> {
 }
 
 /// Copies what parts have beside their measurements: the workload, its sources, and the log of requests if all robots kept one.
-fn take_along(parts: &[(RunDir, RunInfo)], out: &RunDir) -> Result<(), MergeError> {
+fn copy_documents(parts: &[(RunDir, RunInfo)], out: &RunDir) -> Result<(), MergeError> {
     let with_robots: Vec<&RunDir> =
         parts.iter().filter(|(_, info)| info.workload.robots > 0).map(|(dir, _)| dir).collect();
     let first = with_robots.first().ok_or(MergeError::NoRobots)?;

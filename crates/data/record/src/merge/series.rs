@@ -11,7 +11,7 @@ const MACHINE: &str = "host";
 
 /// Measurements of one part.
 #[derive(Debug, Clone, Default)]
-pub struct Piece {
+pub struct PartSeries {
     /// Identity of the machine's monotonic clock; empty: not known, and the part counts as a machine of its own.
     pub clock: String,
     pub series: Series,
@@ -21,28 +21,28 @@ pub struct Piece {
 /// those of a role's processes in the same second. Worker threads are numbered anew. What was measured of a machine or its network is
 /// taken once for each machine, and of the machine as a whole from the first only. `is_one_cache`: all robots were in one part, so that
 /// its ideal cache is that of the run.
-pub fn join(pieces: Vec<Piece>, is_one_cache: bool) -> Series {
+pub fn join(parts: Vec<PartSeries>, is_one_cache: bool) -> Series {
     let mut all = Series::default();
     let mut robots: BTreeMap<(u64, u16), RobotInterval> = BTreeMap::new();
     let mut origins: BTreeMap<(u64, u16), OriginInterval> = BTreeMap::new();
     let mut host: BTreeMap<HostKey, HostInterval> = BTreeMap::new();
     let mut machines = BTreeSet::new();
-    for (index, Piece { clock, mut series }) in pieces.into_iter().enumerate() {
+    for (index, PartSeries { clock, mut series }) in parts.into_iter().enumerate() {
         for interval in std::mem::take(&mut series.robots) {
-            put(&mut robots, (interval.start_ms, interval.phase), interval, RobotInterval::merge);
+            merge_into(&mut robots, (interval.start_ms, interval.phase), interval, RobotInterval::merge);
         }
         for interval in std::mem::take(&mut series.origins) {
-            put(&mut origins, (interval.start_ms, interval.phase), interval, OriginInterval::merge);
+            merge_into(&mut origins, (interval.start_ms, interval.phase), interval, OriginInterval::merge);
         }
         if index > 0 {
-            forget_machine(&mut series);
+            clear_machine(&mut series);
         }
         let machine = if clock.is_empty() { format!("part {index}") } else { clock };
         if !machines.insert(machine) {
             series.network.clear();
         }
         for (key, interval) in keyed(std::mem::take(&mut series.host)) {
-            put(&mut host, key, interval, HostInterval::merge);
+            merge_into(&mut host, key, interval, HostInterval::merge);
         }
         renumber(&mut series, &all);
         series.into_measured().for_each(|measured| all.take(measured));
@@ -51,7 +51,7 @@ pub fn join(pieces: Vec<Piece>, is_one_cache: bool) -> Series {
     all.origins = origins.into_values().collect();
     all.host = host.into_values().collect();
     if !is_one_cache {
-        all.robots.iter_mut().for_each(|interval| forget_ideal(&mut interval.counts));
+        all.robots.iter_mut().for_each(|interval| clear_ideal(&mut interval.counts));
     }
     all
 }
@@ -62,17 +62,17 @@ type HostKey = (u64, String, usize);
 /// Keys intervals by the nearest second, because parts read the use of processes a few milliseconds apart, each by its own
 /// clock.
 fn keyed(host: Vec<HostInterval>) -> Vec<(HostKey, HostInterval)> {
-    let mut seen: BTreeMap<(u64, String), usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(u64, String), usize> = BTreeMap::new();
     let each = host.into_iter().map(|interval| {
         let second = interval.start_ms.saturating_add(500) / 1000;
-        let number = seen.entry((second, interval.role.clone())).or_default();
+        let number = counts.entry((second, interval.role.clone())).or_default();
         *number += 1;
         ((second, interval.role.clone(), *number), interval)
     });
     each.collect()
 }
 
-fn put<K: Ord, T>(into: &mut BTreeMap<K, T>, key: K, item: T, merge: impl Fn(&mut T, &T)) {
+fn merge_into<K: Ord, T>(into: &mut BTreeMap<K, T>, key: K, item: T, merge: impl Fn(&mut T, &T)) {
     match into.entry(key) {
         std::collections::btree_map::Entry::Vacant(entry) => drop(entry.insert(item)),
         std::collections::btree_map::Entry::Occupied(mut entry) => merge(entry.get_mut(), &item),
@@ -80,7 +80,7 @@ fn put<K: Ord, T>(into: &mut BTreeMap<K, T>, key: K, item: T, merge: impl Fn(&mu
 }
 
 /// Drops measurements of a machine as a whole, and decisions that each part makes for itself.
-fn forget_machine(series: &mut Series) {
+fn clear_machine(series: &mut Series) {
     series.host.retain(|interval| interval.role != MACHINE);
     series.machine.clear();
     series.processors.clear();
@@ -101,14 +101,14 @@ fn renumber(series: &mut Series, before: &Series) {
         let number = next.entry(role).or_default();
         *number = (*number).max(thread.saturating_add(1));
     }
-    let moved = |role: &str, thread: &mut u32| *thread += next.get(role).copied().unwrap_or_default();
-    series.threads.iter_mut().for_each(|thread| moved(&thread.role, &mut thread.thread));
-    series.stalls.iter_mut().for_each(|stall| moved(&stall.role, &mut stall.thread));
-    series.baselines.iter_mut().for_each(|baseline| moved(&baseline.role, &mut baseline.thread));
+    let shift = |role: &str, thread: &mut u32| *thread += next.get(role).copied().unwrap_or_default();
+    series.threads.iter_mut().for_each(|thread| shift(&thread.role, &mut thread.thread));
+    series.stalls.iter_mut().for_each(|stall| shift(&stall.role, &mut stall.thread));
+    series.baselines.iter_mut().for_each(|baseline| shift(&baseline.role, &mut baseline.thread));
 }
 
 /// Clears the ideal cache's counts: those of several parts are not one ideal cache.
-fn forget_ideal(counts: &mut RobotCounts) {
+fn clear_ideal(counts: &mut RobotCounts) {
     counts.ideal_hits = 0;
     counts.ideal_hit_bytes = 0;
     counts.ideal_basic = 0;
@@ -134,7 +134,7 @@ mod tests {
         interval
     }
 
-    fn piece(clock: &str, robots: Vec<RobotInterval>) -> Piece {
+    fn piece(clock: &str, robots: Vec<RobotInterval>) -> PartSeries {
         let thread = ThreadInterval { role: "robots".into(), thread: 0, ..ThreadInterval::default() };
         let host = |role: &str| HostInterval {
             role: role.into(),
@@ -149,7 +149,7 @@ mod tests {
             network: vec![NetworkInterval::default()],
             ..Series::default()
         };
-        Piece { clock: clock.into(), series }
+        PartSeries { clock: clock.into(), series }
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn an_ideal_cache_of_one_part_is_kept_and_those_of_several_are_not_added_up() {
-        let ideal = |pieces, is_one| join(pieces, is_one).robots[0].counts.ideal_basic;
+        let ideal = |parts, is_one| join(parts, is_one).robots[0].counts.ideal_basic;
         let one = || piece("a", vec![robots(0, 0, &[1])]);
         assert_eq!(ideal(vec![one()], true), 1);
         assert_eq!(ideal(vec![one(), one()], false), 0);

@@ -38,16 +38,16 @@ pub(super) fn convert(dir: &RunDir) -> Result<(), RunDirError> {
 pub(super) fn convert_to(
     dir: &RunDir,
     out: &Path,
-    bad: &mut dyn FnMut(RunDirError) -> Result<(), RunDirError>,
+    on_error: &mut dyn FnMut(RunDirError) -> Result<(), RunDirError>,
 ) -> Result<Vec<ErrorExample>, RunDirError> {
     let mut tables = Tables::create(out)?;
     let mut examples: Vec<ErrorExample> = Vec::new();
-    read_journal(&dir.journal_path(), bad, |measured| match measured {
+    read_journal(&dir.journal_path(), on_error, |measured| match measured {
         Measured::Example(example) => {
             examples.push(*example);
             Ok(())
         }
-        measured => Ok(tables.take(&measured)?),
+        measured => Ok(tables.push_measured(&measured)?),
     })?;
     tables.finish()?;
     Ok(examples)
@@ -92,7 +92,7 @@ impl Tables {
     }
 
     /// Adds the rows of a measurement.
-    fn take(&mut self, measured: &Measured) -> Result<(), FileError> {
+    fn push_measured(&mut self, measured: &Measured) -> Result<(), FileError> {
         match measured {
             Measured::Robots(interval) => self.robots(interval),
             Measured::Origins(interval) => self.origins(interval),

@@ -138,11 +138,11 @@ impl RunDir {
 /// Upper bound on the bytes of a journal's line, which holds one interval: its histograms have a few thousand buckets each.
 const LINE_MAX: u64 = 64 << 20;
 
-/// Calls `each` for every line of a journal, and `bad` for every one that cannot be read. A last line without an end
+/// Calls `each` for every line of a journal, and `on_error` for every one that cannot be read. A last line without an end
 /// is left out.
 fn read_journal(
     path: &Path,
-    bad: &mut dyn FnMut(RunDirError) -> Result<(), RunDirError>,
+    on_error: &mut dyn FnMut(RunDirError) -> Result<(), RunDirError>,
     mut each: impl FnMut(Measured) -> Result<(), RunDirError>,
 ) -> Result<(), RunDirError> {
     let file = assay_base::files::open(path).map_err(|source| FileError::read(path, source))?;
@@ -153,7 +153,9 @@ fn read_journal(
         let mut rest = reader.by_ref().take(LINE_MAX);
         let length = rest.read_until(b'\n', &mut line).map_err(|source| FileError::read(path, source))?;
         if length as u64 == LINE_MAX {
-            bad(FileError::damaged(path, format!("line {number} and what follows it is no journal")).into())?;
+            on_error(
+                FileError::damaged(path, format!("line {number} and what follows it is no journal")).into(),
+            )?;
             return Ok(());
         }
         if line.last() != Some(&b'\n') {
@@ -161,7 +163,7 @@ fn read_journal(
         }
         match serde_json::from_slice(&line) {
             Ok(measured) => each(measured)?,
-            Err(e) => bad(FileError::damaged(path, format!("line {number}: {e}")).into())?,
+            Err(e) => on_error(FileError::damaged(path, format!("line {number}: {e}")).into())?,
         }
     }
     Ok(())

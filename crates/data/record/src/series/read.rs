@@ -15,7 +15,7 @@ use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_measurement::measured::{ProxySample, Series};
 
 /// Upper bound on the number of intervals, about those of twelve days: more are damage.
-const MOST_INTERVALS: usize = 1 << 20;
+const MAX_INTERVALS: usize = 1 << 20;
 
 /// Reads all tables of a run that ended.
 pub(super) fn read_tables(dir: &RunDir, gaps: &mut Gaps) -> Result<Series, RunDirError> {
@@ -30,7 +30,7 @@ pub(super) fn read_tables(dir: &RunDir, gaps: &mut Gaps) -> Result<Series, RunDi
     }
     let mut reader = Reader { dir, sums, has_all, gaps, series: Series::default() };
     reader.read()?;
-    reader.unknown_tables();
+    reader.note_unknown_tables();
     Ok(reader.series)
 }
 
@@ -50,11 +50,11 @@ struct Reader<'a> {
 
 /// Whether a run of any version has a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Since {
-    /// Every run has it.
-    Always,
-    /// A run of an earlier version does not have it.
-    Later,
+enum Presence {
+    /// Every run has the table.
+    Required,
+    /// A run of an earlier version may lack the table.
+    Optional,
 }
 
 /// Whether other tables reference rows by number.
@@ -67,41 +67,41 @@ enum Numbered {
 impl Reader<'_> {
     fn read(&mut self) -> Result<(), RunDirError> {
         use Numbered::{No, Yes};
-        use Since::{Always, Later};
-        self.series.robots = self.rows(&columns::ROBOTS, Always, Yes, columns::read_robots)?;
-        self.series.origins = self.rows(&columns::ORIGINS, Always, Yes, columns::read_origins)?;
-        self.stand_ins()?;
-        self.each(&columns::CLASSES, Always, read_class)?;
-        self.each(&columns::ERRORS, Always, read_error)?;
-        self.series.threads = self.rows(&health::THREADS, Later, Yes, rows::read)?;
-        self.series.baselines = self.rows(&health::BASELINES, Later, Yes, rows::read)?;
-        self.series.stalls = self.rows(&health::STALLS, Later, No, rows::read)?;
-        self.series.network = self.rows(&host::NETWORK, Later, No, rows::read)?;
-        self.series.processors = self.rows(&health::PROCESSORS, Later, No, rows::read)?;
-        self.series.adapted = self.rows(&columns::ADAPTED, Later, No, rows::read)?;
-        self.series.machine = self.rows(&host::MACHINE, Later, No, rows::read)?;
-        self.series.disks = self.rows(&host::DISKS, Later, No, rows::read)?;
-        self.series.interfaces = self.rows(&host::INTERFACES, Later, No, rows::read)?;
-        self.series.blocks = self.rows(&host::BLOCKS, Later, Yes, rows::read)?;
-        if let Some(seeks) = self.open(&host::SEEKS, Later)? {
+        use Presence::{Optional, Required};
+        self.series.robots = self.rows(&columns::ROBOTS, Required, Yes, columns::read_robots)?;
+        self.series.origins = self.rows(&columns::ORIGINS, Required, Yes, columns::read_origins)?;
+        self.restore_intervals()?;
+        self.add_rows(&columns::CLASSES, Required, read_class)?;
+        self.add_rows(&columns::ERRORS, Required, read_error)?;
+        self.series.threads = self.rows(&health::THREADS, Optional, Yes, rows::read)?;
+        self.series.baselines = self.rows(&health::BASELINES, Optional, Yes, rows::read)?;
+        self.series.stalls = self.rows(&health::STALLS, Optional, No, rows::read)?;
+        self.series.network = self.rows(&host::NETWORK, Optional, No, rows::read)?;
+        self.series.processors = self.rows(&health::PROCESSORS, Optional, No, rows::read)?;
+        self.series.adapted = self.rows(&columns::ADAPTED, Optional, No, rows::read)?;
+        self.series.machine = self.rows(&host::MACHINE, Optional, No, rows::read)?;
+        self.series.disks = self.rows(&host::DISKS, Optional, No, rows::read)?;
+        self.series.interfaces = self.rows(&host::INTERFACES, Optional, No, rows::read)?;
+        self.series.blocks = self.rows(&host::BLOCKS, Optional, Yes, rows::read)?;
+        if let Some(seeks) = self.open(&host::SEEKS, Optional)? {
             host::read_seeks(&seeks, &mut self.series.blocks).or_else(|error| self.gaps.error(error))?;
         }
-        self.series.links = self.rows(&health::LINKS, Later, Yes, rows::read)?;
-        self.series.host = self.rows(&host::HOST, Always, Yes, rows::read)?;
+        self.series.links = self.rows(&health::LINKS, Optional, Yes, rows::read)?;
+        self.series.host = self.rows(&host::HOST, Required, Yes, rows::read)?;
         self.read_histograms()?;
-        self.each(&columns::PROXY, Always, read_counter)?;
+        self.add_rows(&columns::PROXY, Required, read_counter)?;
         self.read_examples()
     }
 
     /// Whether the run wrote a file of that name.
-    fn made(&self, file: &str) -> bool {
-        self.has_all || self.sums.names(file)
+    fn was_written(&self, file: &str) -> bool {
+        self.has_all || self.sums.contains(file)
     }
 
     /// Opens a table; none: it is absent or unreadable, which is noted.
-    fn open(&mut self, spec: &TableSpec, since: Since) -> Result<Option<Table>, RunDirError> {
+    fn open(&mut self, spec: &TableSpec, presence: Presence) -> Result<Option<Table>, RunDirError> {
         let path = self.dir.path().join(spec.file);
-        if !path.exists() && since == Since::Later && !self.made(spec.file) {
+        if !path.exists() && presence == Presence::Optional && !self.was_written(spec.file) {
             return Ok(None);
         }
         match self.sums.check(&path).and_then(|()| Ok(Table::read(&path, &spec.names())?)) {
@@ -120,11 +120,11 @@ impl Reader<'_> {
     fn rows<T: Default>(
         &mut self,
         spec: &TableSpec,
-        since: Since,
+        presence: Presence,
         numbered: Numbered,
         read: fn(&Table, usize) -> Result<T, FileError>,
     ) -> Result<Vec<T>, RunDirError> {
-        let Some(table) = self.open(spec, since)? else { return Ok(Vec::new()) };
+        let Some(table) = self.open(spec, presence)? else { return Ok(Vec::new()) };
         let mut all = Vec::new();
         for row in 0..table.rows() {
             match read(&table, row) {
@@ -141,21 +141,21 @@ impl Reader<'_> {
     }
 
     /// Adds each row of a table to the series.
-    fn each(
+    fn add_rows(
         &mut self,
         spec: &TableSpec,
-        since: Since,
-        take: fn(&mut Series, &Table, usize) -> Result<(), FileError>,
+        presence: Presence,
+        add: fn(&mut Series, &Table, usize) -> Result<(), FileError>,
     ) -> Result<(), RunDirError> {
-        let Some(table) = self.open(spec, since)? else { return Ok(()) };
+        let Some(table) = self.open(spec, presence)? else { return Ok(()) };
         for row in 0..table.rows() {
-            take(&mut self.series, &table, row).or_else(|error| self.gaps.error(error))?;
+            add(&mut self.series, &table, row).or_else(|error| self.gaps.error(error))?;
         }
         Ok(())
     }
 
     /// Restores empty intervals of a side whose table is lost from times.parquet, which states the start and phase of each.
-    fn stand_ins(&mut self) -> Result<(), RunDirError> {
+    fn restore_intervals(&mut self) -> Result<(), RunDirError> {
         if !(self.series.robots.is_empty() || self.series.origins.is_empty()) {
             return Ok(());
         }
@@ -165,27 +165,28 @@ impl Reader<'_> {
         let Ok(heads) = self.sums.check(&times).and_then(|()| Ok(Table::read(&times, &names)?)) else {
             return Ok(());
         };
-        let lost = (self.series.robots.is_empty(), self.series.origins.is_empty());
+        let robots_lost = self.series.robots.is_empty();
+        let origins_lost = self.series.origins.is_empty();
         for row in 0..heads.rows() {
-            let place = || -> Result<(usize, u64, u16), FileError> {
+            let position = || -> Result<(usize, u64, u16), FileError> {
                 let index = heads.narrow::<u32>("interval", heads.uint("interval", row)?)?;
                 let phase = heads.narrow("phase", heads.uint("phase", row)?)?;
                 Ok((index as usize, heads.uint("start_ms", row)?, phase))
             };
-            let (Ok(side), Ok((index, start_ms, phase))) = (heads.text("side", row), place()) else {
+            let (Ok(side), Ok((index, start_ms, phase))) = (heads.text("side", row), position()) else {
                 continue;
             };
-            if index >= MOST_INTERVALS {
+            if index >= MAX_INTERVALS {
                 continue;
             }
             match side {
-                "robots" if lost.0 => {
+                "robots" if robots_lost => {
                     let interval = RobotInterval { start_ms, phase, ..RobotInterval::default() };
-                    put(&mut self.series.robots, index, interval);
+                    set_at(&mut self.series.robots, index, interval);
                 }
-                "origins" if lost.1 => {
+                "origins" if origins_lost => {
                     let interval = OriginInterval { start_ms, phase, ..OriginInterval::default() };
-                    put(&mut self.series.origins, index, interval);
+                    set_at(&mut self.series.origins, index, interval);
                 }
                 _ => {}
             }
@@ -196,7 +197,7 @@ impl Reader<'_> {
     /// Reads times.parquet and histograms.parquet. Both are in the order of the histograms' numbers; buckets are read a row
     /// group at a time, because they are most of what a run leaves.
     fn read_histograms(&mut self) -> Result<(), RunDirError> {
-        let heads = self.open(&columns::TIMES, Since::Always)?;
+        let heads = self.open(&columns::TIMES, Presence::Required)?;
         let path = self.dir.path().join(columns::HISTOGRAMS.file);
         let Some(heads) = heads else { return Ok(()) };
         for row in 0..heads.rows() {
@@ -214,7 +215,7 @@ impl Reader<'_> {
 
     fn read_examples(&mut self) -> Result<(), RunDirError> {
         let path = self.dir.examples_path();
-        if !path.exists() && !self.made("examples.json") {
+        if !path.exists() && !self.was_written("examples.json") {
             return Ok(());
         }
         let read = |path: &Path| -> Result<Vec<serde_json::Value>, RunDirError> {
@@ -236,7 +237,7 @@ impl Reader<'_> {
     }
 
     /// Notes tables that only another version can read, and an xact log that is gone.
-    fn unknown_tables(&mut self) {
+    fn note_unknown_tables(&mut self) {
         let known =
             |name: &str| columns::SERIES.into_iter().chain([&columns::XACTS]).any(|table| table.file == name);
         let entries = std::fs::read_dir(self.dir.path()).into_iter().flatten().flatten();
@@ -247,14 +248,14 @@ impl Reader<'_> {
             let path = self.dir.path().join(name);
             self.gaps.note(&path, Gap::Unknown, "this one does not know the table");
         }
-        if self.sums.names(columns::XACTS.file) && !self.dir.xacts_path().exists() {
+        if self.sums.contains(columns::XACTS.file) && !self.dir.xacts_path().exists() {
             self.gaps.note(&self.dir.xacts_path(), Gap::Absent, "it is not there");
         }
     }
 }
 
 /// Sets the interval at an index; those before it that are not known are empty.
-fn put<T: Default + Clone>(all: &mut Vec<T>, index: usize, interval: T) {
+fn set_at<T: Default + Clone>(all: &mut Vec<T>, index: usize, interval: T) {
     if index >= all.len() {
         all.resize(index + 1, T::default());
     }
@@ -262,7 +263,7 @@ fn put<T: Default + Clone>(all: &mut Vec<T>, index: usize, interval: T) {
 }
 
 /// Interval of robots that a row of another table belongs to.
-fn robots_of<'a>(
+fn robots_interval<'a>(
     series: &'a mut Series,
     table: &Table,
     row: usize,
@@ -274,7 +275,7 @@ fn robots_of<'a>(
 
 fn read_class(series: &mut Series, table: &Table, row: usize) -> Result<(), FileError> {
     let (by, value, count) = (table.text("by", row)?, table.text("value", row)?, table.count("count", row)?);
-    let counts = &mut robots_of(series, table, row)?.counts;
+    let counts = &mut robots_interval(series, table, row)?.counts;
     match by {
         "method" => *counts.by_method.entry(value.to_owned()).or_default() += count,
         "type" => *counts.by_type.entry(value.to_owned()).or_default() += count,
@@ -292,13 +293,13 @@ fn read_error(series: &mut Series, table: &Table, row: usize) -> Result<(), File
     let name = table.text("kind", row)?;
     let kind = columns::error_kind(name).ok_or_else(|| table.unknown("kind", name))?;
     let count = table.count("count", row)?;
-    *robots_of(series, table, row)?.counts.errors.entry(kind).or_default() += count;
+    *robots_interval(series, table, row)?.counts.errors.entry(kind).or_default() += count;
     Ok(())
 }
 
 fn read_head(series: &mut Series, heads: &Table, row: usize) -> Result<(), FileError> {
     let (sum_us, max_us) = (heads.count("sum_us", row)?, heads.count("max_us", row)?);
-    *histogram_of(series, heads, row)? = SparseHistogram { sum_us, max_us, buckets: Vec::new() };
+    *histogram_mut(series, heads, row)? = SparseHistogram { sum_us, max_us, buckets: Vec::new() };
     Ok(())
 }
 
@@ -321,7 +322,7 @@ fn read_buckets(
         if *head == heads.rows() {
             return Err(group.unknown("histogram", &number.to_string()));
         }
-        let histogram = histogram_of(series, heads, *head)?;
+        let histogram = histogram_mut(series, heads, *head)?;
         while row < group.rows() && numbers.uint(row)? == number {
             histogram.buckets.push((lowest.count(row)?, counts.count(row)?));
             row += 1;
@@ -331,7 +332,7 @@ fn read_buckets(
     Ok(())
 }
 
-fn histogram_of<'a>(
+fn histogram_mut<'a>(
     series: &'a mut Series,
     table: &Table,
     row: usize,
@@ -340,7 +341,7 @@ fn histogram_of<'a>(
     let number = table.uint("interval", row)?;
     let index = usize::try_from(number).unwrap_or(usize::MAX);
     let unknown = || table.unknown("interval", &number.to_string());
-    let place = match table.text("side", row)? {
+    let histogram = match table.text("side", row)? {
         "robots" => {
             let interval = series.robots.get_mut(index).ok_or_else(unknown)?;
             interval.histogram_mut(metric, class)
@@ -355,7 +356,7 @@ fn histogram_of<'a>(
         "baseline" => Some(&mut series.baselines.get_mut(index).ok_or_else(unknown)?.lag),
         other => return Err(table.unknown("side", other)),
     };
-    place.ok_or_else(|| table.unknown("metric", metric))
+    histogram.ok_or_else(|| table.unknown("metric", metric))
 }
 
 fn read_counter(series: &mut Series, table: &Table, row: usize) -> Result<(), FileError> {
@@ -374,14 +375,14 @@ fn read_counter(series: &mut Series, table: &Table, row: usize) -> Result<(), Fi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Cell, Column, Kind, TableWriter};
+    use crate::table::{Cell, Column, ColumnKind, TableWriter};
 
     #[test]
     fn columns_of_a_newer_version_are_named_and_the_others_are_read() {
         let tmp = tempfile::tempdir().unwrap();
         let dir = RunDir::create(&tmp.path().join("run")).unwrap();
         let mut columns = (columns::PROXY.columns)();
-        columns.extend(["mood", "mood"].map(|name| Column::new(name, Kind::Text, "")));
+        columns.extend(["mood", "mood"].map(|name| Column::new(name, ColumnKind::Text, "")));
         let mut table = TableWriter::create(&dir.path().join("proxy.parquet"), columns).unwrap();
         let good = Cell::Text("good");
         let row = [Cell::Uint(5), Cell::Text("hits"), Cell::Float(7.0), Cell::Text(""), good, good];

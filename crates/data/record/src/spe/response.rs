@@ -9,7 +9,7 @@ pub use assay_measurement::response_error::ResponseError;
 
 use crate::columns::TableSpec;
 use crate::dir::RunDirError;
-use crate::table::{Cell, Column, FileError, Kind, Table, TableWriter};
+use crate::table::{Cell, Column, ColumnKind, FileError, Table, TableWriter};
 
 /// What a comparison with the Collector's response came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -129,52 +129,52 @@ pub(crate) const RESPONSES: TableSpec = TableSpec {
             the order in which responses ended. Response time is `connect_us` (if any) + `first_byte_us` + `transfer_us`.",
     columns: || {
         vec![
-            Column::new("request", Kind::Uint, "number of the request, from 0, in order of arrival"),
-            Column::new("target", Kind::Uint, "index into `targets` of spe.json; 0: direct"),
+            Column::new("request", ColumnKind::Uint, "number of the request, from 0, in order of arrival"),
+            Column::new("target", ColumnKind::Uint, "index into `targets` of spe.json; 0: direct"),
             Column::new(
                 "place",
-                Kind::Uint,
+                ColumnKind::Uint,
                 "place in the order in which the proxies got the request; 0: first",
             ),
             Column::new(
                 "at_us",
-                Kind::Int,
+                ColumnKind::Int,
                 "when it was sent to that target, since the start, in microseconds",
             ),
-            Column::new("client", Kind::Text, "address of the client"),
-            Column::new("method", Kind::Text, "method of the request"),
-            Column::new("version", Kind::Text, "`HTTP/1.1` or `HTTP/1.0`"),
-            Column::new("url", Kind::Text, "URL of the request"),
-            Column::optional("status", Kind::Uint, "status code; null: there was no response"),
+            Column::new("client", ColumnKind::Text, "address of the client"),
+            Column::new("method", ColumnKind::Text, "method of the request"),
+            Column::new("version", ColumnKind::Text, "`HTTP/1.1` or `HTTP/1.0`"),
+            Column::new("url", ColumnKind::Text, "URL of the request"),
+            Column::optional("status", ColumnKind::Uint, "status code; null: there was no response"),
             Column::optional(
                 "connect_us",
-                Kind::Int,
+                ColumnKind::Int,
                 "time to connect; null: the connection was there already",
             ),
             Column::optional(
                 "first_byte_us",
-                Kind::Int,
+                ColumnKind::Int,
                 "from sending the request to the response's first byte; null with a status: sent before its turn, and since when it was served is not known",
             ),
-            Column::optional("transfer_us", Kind::Int, "from the first byte to the last"),
-            Column::new("head_bytes", Kind::Uint, "bytes of the response's head"),
+            Column::optional("transfer_us", ColumnKind::Int, "from the first byte to the last"),
+            Column::new("head_bytes", ColumnKind::Uint, "bytes of the response's head"),
             Column::new(
                 "body_bytes",
-                Kind::Uint,
+                ColumnKind::Uint,
                 "bytes of its body, content coding included, chunked coding not",
             ),
-            Column::optional("checksum", Kind::Text, "MD5 of the decoded body, in hexadecimal"),
+            Column::optional("checksum", ColumnKind::Text, "MD5 of the decoded body, in hexadecimal"),
             Column::new(
                 "verdict",
-                Kind::Text,
+                ColumnKind::Text,
                 "`OK`, `STATUS_CODE_MISMATCH`, `HEADER_MISMATCH`, `BODY_MISMATCH`, `NO_ANSWER` (`error` says why), \
                  `NOT_COMPARED` (a tunnel, or the direct response itself), `NOT_KEPT` (not compared: the Collector had no room to \
                  keep what the client got until the proxy requested it) or `DROPPED` (never asked: too much was waiting)",
             ),
-            Column::optional("header", Kind::Text, "name of the header field that differs"),
+            Column::optional("header", ColumnKind::Text, "name of the header field that differs"),
             Column::optional(
                 "error",
-                Kind::Text,
+                ColumnKind::Text,
                 "`refused`, `reset`, `timed_out`, `garbage`, `truncated`, `too_long`, `client_gone` or `tls`",
             ),
         ]

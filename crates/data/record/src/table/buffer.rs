@@ -9,16 +9,16 @@ use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedRowGroupWriter;
 use parquet::schema::types::{Type, TypePtr};
 
-use crate::table::{Cell, Column, Kind};
+use crate::table::{Cell, Column, ColumnKind};
 
 /// Parquet schema of a column.
 pub(crate) fn schema(column: &Column) -> Result<TypePtr, ParquetError> {
     let (physical, logical) = match column.kind {
-        Kind::Uint => (Physical::INT64, Some(LogicalType::integer(64, false))),
-        Kind::Int => (Physical::INT64, None),
-        Kind::Float => (Physical::DOUBLE, None),
-        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-        Kind::Bool => (Physical::BOOLEAN, None),
+        ColumnKind::Uint => (Physical::INT64, Some(LogicalType::integer(64, false))),
+        ColumnKind::Int => (Physical::INT64, None),
+        ColumnKind::Float => (Physical::DOUBLE, None),
+        ColumnKind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnKind::Bool => (Physical::BOOLEAN, None),
     };
     let repetition = if column.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     Type::primitive_type_builder(column.name, physical)
@@ -45,12 +45,12 @@ pub(crate) struct ColumnBuffer {
 }
 
 impl ColumnBuffer {
-    pub(crate) fn new(kind: Kind) -> Self {
+    pub(crate) fn new(kind: ColumnKind) -> Self {
         let buffer = match kind {
-            Kind::Uint | Kind::Int => Buffer::Int(Vec::new()),
-            Kind::Float => Buffer::Float(Vec::new()),
-            Kind::Text => Buffer::Text(Vec::new(), HashMap::new()),
-            Kind::Bool => Buffer::Bool(Vec::new()),
+            ColumnKind::Uint | ColumnKind::Int => Buffer::Int(Vec::new()),
+            ColumnKind::Float => Buffer::Float(Vec::new()),
+            ColumnKind::Text => Buffer::Text(Vec::new(), HashMap::new()),
+            ColumnKind::Bool => Buffer::Bool(Vec::new()),
         };
         Self { buffer, levels: Vec::new() }
     }
@@ -70,13 +70,13 @@ impl ColumnBuffer {
             (Buffer::Int(values), Cell::Int(value)) => values.push(value),
             (Buffer::Float(values), Cell::Float(value)) => values.push(value),
             (Buffer::Bool(values), Cell::Bool(value)) => values.push(value),
-            (Buffer::Text(values, seen), Cell::Text(text)) => {
+            (Buffer::Text(values, interned), Cell::Text(text)) => {
                 let last = values.last().filter(|last| last.data() == text.as_bytes());
-                let known = last.or_else(|| seen.get(text)).cloned();
+                let known = last.or_else(|| interned.get(text)).cloned();
                 let more = if known.is_none() { text.len() } else { 0 };
                 values.push(known.unwrap_or_else(|| {
                     let bytes = ByteArray::from(text);
-                    seen.insert(text.to_owned(), bytes.clone());
+                    interned.insert(text.to_owned(), bytes.clone());
                     bytes
                 }));
                 return more;
@@ -101,9 +101,9 @@ impl ColumnBuffer {
         match &mut self.buffer {
             Buffer::Int(values) => values.clear(),
             Buffer::Float(values) => values.clear(),
-            Buffer::Text(values, seen) => {
+            Buffer::Text(values, interned) => {
                 values.clear();
-                seen.clear();
+                interned.clear();
             }
             Buffer::Bool(values) => values.clear(),
         }

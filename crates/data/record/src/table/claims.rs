@@ -12,7 +12,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use crate::table::error::Claim;
 use crate::table::format::{footer_admits, page_admits};
-use crate::table::thrift::{self, Visitor, Wrong};
+use crate::table::thrift::{self, ThriftError, Visitor};
 use crate::table::{FileError, ROWS_PER_GROUP};
 
 /// Bytes behind the footer: its length (four bytes) and the magic number.
@@ -21,12 +21,12 @@ const TAIL_BYTES: u64 = 8;
 const HEAD_BYTES: std::ops::RangeInclusive<usize> = 512..=1 << 20;
 /// Upper bound on the bytes of a footer. A column in a row group takes a hundred or more, so that a table of forty columns has a
 /// billion rows by then.
-const MOST_FOOTER_BYTES: u64 = 64 << 20;
+const MAX_FOOTER_BYTES: u64 = 64 << 20;
 /// Upper bound on the entries of a footer: columns, row groups, columns in these, texts about the file. The library takes 400
 /// bytes for each, and the file as little as three. Tables of forty columns reach it at 800 million rows.
-const MOST_ENTRIES: u64 = 512 << 10;
+const MAX_ENTRIES: u64 = 512 << 10;
 /// Upper bound on columns. The longest rows of Assay have fewer than a quarter of that.
-const MOST_COLUMNS: u64 = 1024;
+const MAX_COLUMNS: u64 = 1024;
 /// Depth of entries in nested lists: a row group, and a column in it.
 const LISTS_OF_ENTRIES: usize = 2;
 
@@ -39,7 +39,7 @@ const COMPRESSED_PAGE_SIZE: i64 = 3;
 
 /// Sizes that a footer claims.
 #[derive(Default)]
-struct Footer {
+struct FooterClaims {
     entries: u64,
     /// Elements of the schema so far.
     elements: u64,
@@ -49,7 +49,7 @@ struct Footer {
     is_nested: bool,
 }
 
-impl Visitor for Footer {
+impl Visitor for FooterClaims {
     fn integer(&mut self, path: &[i64], value: i64) {
         match path {
             [SCHEMA, NUM_CHILDREN] if self.elements == 1 => self.columns = value,
@@ -96,19 +96,19 @@ pub fn check_footer(path: &Path, file: &File) -> Result<(), FileError> {
     let [a, b, c, d, ..] = tail;
     let footer_bytes = u32::from_le_bytes([a, b, c, d]);
     let Some(footer_at) = tail_at.checked_sub(u64::from(footer_bytes)) else { return Ok(()) };
-    Claim::Bytes.check(path, footer_bytes.into(), MOST_FOOTER_BYTES)?;
+    Claim::Bytes.check(path, footer_bytes.into(), MAX_FOOTER_BYTES)?;
     let mut footer = vec![0; footer_bytes as usize];
     file.read_exact_at(&mut footer, footer_at).map_err(cannot)?;
     check_claims(path, &footer)
 }
 
 fn check_claims(path: &Path, footer: &[u8]) -> Result<(), FileError> {
-    let mut claimed = Footer::default();
+    let mut claimed = FooterClaims::default();
     check(path, thrift::walk(footer, &mut claimed))?;
     // A footer that ends too soon is decoded up to there, too. The first element is the table itself.
     let columns = claimed.elements.saturating_sub(1).max(claimed.columns.unsigned_abs());
-    Claim::Columns.check(path, columns, MOST_COLUMNS)?;
-    Claim::Entries.check(path, claimed.entries, MOST_ENTRIES)?;
+    Claim::Columns.check(path, columns, MAX_COLUMNS)?;
+    Claim::Entries.check(path, claimed.entries, MAX_ENTRIES)?;
     match claimed.is_nested {
         true => Err(FileError::damaged(path, "it has columns within columns, which no table of Assay has")),
         false => Ok(()),
@@ -156,7 +156,7 @@ fn check_pages(
 }
 
 /// Walks through the struct at `at`. The end of its column does not bound it: the library reads on, too.
-fn walk_at(file: &File, at: u64, head: &mut PageHead) -> io::Result<Result<usize, Wrong>> {
+fn walk_at(file: &File, at: u64, head: &mut PageHead) -> io::Result<Result<usize, ThriftError>> {
     let mut room = *HEAD_BYTES.start();
     loop {
         let mut bytes = vec![0; room];
@@ -168,7 +168,7 @@ fn walk_at(file: &File, at: u64, head: &mut PageHead) -> io::Result<Result<usize
         }
         if room >= *HEAD_BYTES.end() {
             // What lies behind could claim anything.
-            return Ok(Err(Wrong::Impossible));
+            return Ok(Err(ThriftError::Impossible));
         }
         room *= 8;
     }
@@ -187,14 +187,14 @@ fn read_up_to(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
     Ok(read)
 }
 
-fn check(path: &Path, walked: Result<usize, Wrong>) -> Result<(), FileError> {
+fn check(path: &Path, walked: Result<usize, ThriftError>) -> Result<(), FileError> {
     match walked {
-        Err(Wrong::Impossible) => {
+        Err(ThriftError::Impossible) => {
             let detail = "it claims a list with more elements than it has bytes, or a structure that Parquet does not have, or that is \
                           far too large";
             Err(FileError::damaged(path, detail))
         }
-        Ok(_) | Err(Wrong::Truncated) => Ok(()),
+        Ok(_) | Err(ThriftError::Truncated) => Ok(()),
     }
 }
 
@@ -203,7 +203,7 @@ mod tests {
     use parquet::file::metadata::ParquetMetaDataReader;
 
     use super::*;
-    use crate::table::{Cell, Column, Kind, Table, TableWriter, columns_of};
+    use crate::table::{Cell, Column, ColumnKind, Table, TableWriter, columns_of};
 
     /// A field of a struct: a list of 2<sup>31</sup> booleans.
     const MANY: [u8; 7] = [0x19, 0xf1, 0x80, 0x80, 0x80, 0x80, 0x08];
@@ -298,27 +298,27 @@ mod tests {
                 None
             }
         };
-        let most = MOST_COLUMNS as usize;
+        let most = MAX_COLUMNS as usize;
         assert_eq!(told(&footer(&flat(most), &[])), None);
-        assert_eq!(told(&footer(&flat(most + 1), &[])), Some((Claim::Columns, MOST_COLUMNS + 1)));
+        assert_eq!(told(&footer(&flat(most + 1), &[])), Some((Claim::Columns, MAX_COLUMNS + 1)));
         // As many, and the table says that it has one.
         let more = [vec![element(1)], vec![element(0); most + 1]].concat();
-        assert_eq!(told(&footer(&more, &[])), Some((Claim::Columns, MOST_COLUMNS + 1)));
+        assert_eq!(told(&footer(&more, &[])), Some((Claim::Columns, MAX_COLUMNS + 1)));
         // None of them is there: room is made for them before that is seen.
         let claimed = footer(&[element(i32::MAX.into())], &[]);
         assert_eq!(told(&claimed), Some((Claim::Columns, i32::MAX as u64)));
         let negative = footer(&[element(i32::MIN.into())], &[]);
         assert_eq!(told(&negative), Some((Claim::Columns, 1 << 31)));
         // Two elements of the schema, and two entries for each group.
-        let groups = (MOST_ENTRIES as usize - 2) / 2;
+        let groups = (MAX_ENTRIES as usize - 2) / 2;
         assert_eq!(told(&footer(&flat(1), &vec![group(1); groups])), None);
-        let (many, seen) = (footer(&flat(1), &vec![group(1); groups + 1]), MOST_ENTRIES + 2);
+        let (many, seen) = (footer(&flat(1), &vec![group(1); groups + 1]), MAX_ENTRIES + 2);
         assert_eq!(told(&many), Some((Claim::Entries, seen)));
         let said = refused(file(&many).path());
         assert!(said.contains(&format!("{seen} entries")) && said.contains("524288 at most"), "{said}");
         // It is told before anything of it is read: the file has no more than its end.
         let long = tempfile::NamedTempFile::new().unwrap();
-        let bytes = MOST_FOOTER_BYTES + 1;
+        let bytes = MAX_FOOTER_BYTES + 1;
         long.as_file().set_len(bytes).unwrap();
         let tail = [&(bytes as u32).to_le_bytes()[..], b"PAR1"].concat();
         long.as_file().write_all_at(&tail, bytes).unwrap();
@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn columns_within_columns_are_not_decoded() {
         // A chain of columns, each within the one before it, would end the process: the library goes down into each.
-        let chain = [vec![element(1); MOST_COLUMNS as usize - 1], vec![element(0)]].concat();
+        let chain = [vec![element(1); MAX_COLUMNS as usize - 1], vec![element(0)]].concat();
         for schema in [chain, vec![element(1), element(1), element(0)], vec![element(1), element(-1)]] {
             let said = refused(file(&footer(&schema, &[])).path());
             assert!(said.contains("columns within columns"), "{said}");
@@ -402,7 +402,8 @@ mod tests {
     fn a_page_that_claims_more_elements_than_it_has_bytes_is_not_decoded() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.parquet");
-        let mut writer = TableWriter::create(&path, vec![Column::new("number", Kind::Uint, "")]).unwrap();
+        let mut writer =
+            TableWriter::create(&path, vec![Column::new("number", ColumnKind::Uint, "")]).unwrap();
         for number in 0..100_000 {
             writer.push(&[Cell::Uint(number * number)]).unwrap();
         }

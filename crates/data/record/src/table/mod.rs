@@ -18,7 +18,7 @@ mod unfinished;
 mod write;
 
 pub use error::{Claim, FileError};
-pub use read::{Integers, MOST, Table, columns_of};
+pub use read::{IntegerColumn, MOST, Table, columns_of};
 pub use unfinished::{is_readable, is_unfinished, partial_path};
 pub use write::TableWriter;
 
@@ -27,7 +27,7 @@ pub const ROWS_PER_GROUP: usize = 65_536;
 
 /// Type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// Unsigned 64-bit integer.
     Uint,
     /// Signed 64-bit integer.
@@ -42,7 +42,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ColumnKind,
     pub optional: bool,
     /// One sentence for the reference page.
     pub about: &'static str,
@@ -50,28 +50,28 @@ pub struct Column {
 
 impl Column {
     /// A column that has a value in every row.
-    pub const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+    pub const fn new(name: &'static str, kind: ColumnKind, about: &'static str) -> Self {
         Self { name, kind, optional: false, about }
     }
 
     /// A column whose values may be null.
-    pub const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Self {
+    pub const fn optional(name: &'static str, kind: ColumnKind, about: &'static str) -> Self {
         Self { name, kind, optional: true, about }
     }
 
     /// Name of the type on the reference page.
     pub fn kind_name(&self) -> &'static str {
         match (self.kind, self.optional) {
-            (Kind::Uint, false) => "uint64",
-            (Kind::Uint, true) => "uint64 or null",
-            (Kind::Int, false) => "int64",
-            (Kind::Int, true) => "int64 or null",
-            (Kind::Float, false) => "double",
-            (Kind::Float, true) => "double or null",
-            (Kind::Text, false) => "text",
-            (Kind::Text, true) => "text or null",
-            (Kind::Bool, false) => "boolean",
-            (Kind::Bool, true) => "boolean or null",
+            (ColumnKind::Uint, false) => "uint64",
+            (ColumnKind::Uint, true) => "uint64 or null",
+            (ColumnKind::Int, false) => "int64",
+            (ColumnKind::Int, true) => "int64 or null",
+            (ColumnKind::Float, false) => "double",
+            (ColumnKind::Float, true) => "double or null",
+            (ColumnKind::Text, false) => "text",
+            (ColumnKind::Text, true) => "text or null",
+            (ColumnKind::Bool, false) => "boolean",
+            (ColumnKind::Bool, true) => "boolean or null",
         }
     }
 }

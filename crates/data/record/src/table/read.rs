@@ -18,9 +18,9 @@ use parquet::file::serialized_reader::{SerializedFileReader, SerializedRowGroupR
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use crate::table::claims::{check_footer, check_group};
-use crate::table::rows::Recovered;
+use crate::table::rows::RowsReader;
 use crate::table::unfinished::{footer_path, is_unfinished, partial_path};
-use crate::table::{Cell, FileError, Kind};
+use crate::table::{Cell, ColumnKind, FileError};
 
 /// Largest value of a column that is added up: bytes of 280 terabytes, microseconds of nine years. Sums of 65,536 such values
 /// fit into 64 bits.
@@ -110,7 +110,7 @@ impl Table {
         Self { path: path.to_owned(), rows: 0, columns: BTreeMap::new(), others: Vec::new() }
     }
 
-    fn read_part(&mut self, part: Part<'_>, names: &[&str]) -> Result<(), ParquetError> {
+    fn read_part(&mut self, part: TablePart<'_>, names: &[&str]) -> Result<(), ParquetError> {
         // All parts of a file have the same columns.
         if self.others.is_empty() && self.rows == 0 {
             let names = part.columns().map(ColumnDescriptor::name).filter(|name| !names.contains(name));
@@ -119,8 +119,10 @@ impl Table {
             self.others.dedup();
         }
         match part {
-            Part::Group(group) => self.read_group(group, names),
-            Part::Rows(schema, rows) => rows.iter().try_for_each(|row| self.read_row(schema, row, names)),
+            TablePart::Group(group) => self.read_group(group, names),
+            TablePart::Rows(schema, rows) => {
+                rows.iter().try_for_each(|row| self.read_row(schema, row, names))
+            }
         }
     }
 
@@ -224,14 +226,14 @@ impl Table {
         self.integers(name)?.uint(row)
     }
 
-    /// An unsigned integer that is added to others: see [`Integers::count`].
+    /// An unsigned integer that is added to others: see [`IntegerColumn::count`].
     pub fn count(&self, name: &str, row: usize) -> Result<u64, FileError> {
         self.integers(name)?.count(row)
     }
 
     /// A column of integers, looked up once: for tables of many rows.
-    pub fn integers<'a>(&'a self, name: &'a str) -> Result<Integers<'a>, FileError> {
-        Ok(Integers { table: self, name, values: self.values(name, Values::ints)? })
+    pub fn integers<'a>(&'a self, name: &'a str) -> Result<IntegerColumn<'a>, FileError> {
+        Ok(IntegerColumn { table: self, name, values: self.values(name, Values::ints)? })
     }
 
     /// A double; null is an error.
@@ -260,13 +262,13 @@ impl Table {
     }
 
     /// Any value; null also where the file has fewer of them than rows.
-    pub fn cell(&self, name: &str, kind: Kind, row: usize) -> Cell<'_> {
+    pub fn cell(&self, name: &str, kind: ColumnKind, row: usize) -> Cell<'_> {
         let cell = match kind {
-            Kind::Uint => self.opt_uint(name, row).map(Cell::opt_uint),
-            Kind::Int => self.opt_int(name, row).map(Cell::opt_int),
-            Kind::Text => self.opt_text(name, row).map(Cell::opt_text),
-            Kind::Float => self.float(name, row).map(Cell::Float),
-            Kind::Bool => self.bool(name, row).map(Cell::Bool),
+            ColumnKind::Uint => self.opt_uint(name, row).map(Cell::opt_uint),
+            ColumnKind::Int => self.opt_int(name, row).map(Cell::opt_int),
+            ColumnKind::Text => self.opt_text(name, row).map(Cell::opt_text),
+            ColumnKind::Float => self.float(name, row).map(Cell::Float),
+            ColumnKind::Bool => self.bool(name, row).map(Cell::Bool),
         };
         cell.unwrap_or(Cell::Null)
     }
@@ -289,13 +291,13 @@ impl Table {
 
 /// A column of integers.
 #[derive(Clone, Copy)]
-pub struct Integers<'a> {
+pub struct IntegerColumn<'a> {
     table: &'a Table,
     name: &'a str,
     values: &'a [Option<i64>],
 }
 
-impl Integers<'_> {
+impl IntegerColumn<'_> {
     fn int(&self, row: usize) -> Result<i64, FileError> {
         self.table.required(self.name, self.values.get(row).copied().flatten())
     }
@@ -314,17 +316,17 @@ impl Integers<'_> {
 }
 
 /// A row group of a table, or rows that are in none yet.
-enum Part<'a> {
+enum TablePart<'a> {
     Group(&'a dyn RowGroupReader),
     /// The rows after the last group of a file that is not finished.
     Rows(&'a SchemaDescriptor, &'a [Vec<Cell<'a>>]),
 }
 
-impl Part<'_> {
+impl TablePart<'_> {
     fn columns(&self) -> impl Iterator<Item = &ColumnDescriptor> {
         let schema = match self {
-            Part::Group(group) => group.metadata().schema_descr(),
-            Part::Rows(schema, _) => schema,
+            TablePart::Group(group) => group.metadata().schema_descr(),
+            TablePart::Rows(schema, _) => schema,
         };
         schema.columns().iter().map(|column| &**column)
     }
@@ -333,7 +335,7 @@ impl Part<'_> {
 /// Calls `each` for the parts of a table.
 fn for_each_part(
     path: &Path,
-    each: &mut dyn FnMut(Part<'_>) -> Result<(), ParquetError>,
+    each: &mut dyn FnMut(TablePart<'_>) -> Result<(), ParquetError>,
 ) -> Result<(), FileError> {
     // The library's asserts fail on some damaged files, and must not end this process.
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match is_unfinished(path) {
@@ -345,7 +347,7 @@ fn for_each_part(
 
 fn for_each_of_finished(
     path: &Path,
-    each: &mut dyn FnMut(Part<'_>) -> Result<(), ParquetError>,
+    each: &mut dyn FnMut(TablePart<'_>) -> Result<(), ParquetError>,
 ) -> Result<(), FileError> {
     let bad = |source: ParquetError| FileError::damaged(path, source.to_string());
     let file = open(path)?;
@@ -355,16 +357,16 @@ fn for_each_of_finished(
     for index in 0..reader.num_row_groups() {
         let group = reader.get_row_group(index).map_err(bad)?;
         check_group(path, &file, group.metadata())?;
-        each(Part::Group(group.as_ref())).map_err(bad)?;
+        each(TablePart::Group(group.as_ref())).map_err(bad)?;
     }
     Ok(())
 }
 
 fn for_each_of_unfinished(
     path: &Path,
-    each: &mut dyn FnMut(Part<'_>) -> Result<(), ParquetError>,
+    each: &mut dyn FnMut(TablePart<'_>) -> Result<(), ParquetError>,
 ) -> Result<(), FileError> {
-    let recovered = Recovered::open(path)?;
+    let rows_reader = RowsReader::open(path)?;
     let (footer_path, data_path) = (footer_path(path), partial_path(path));
     let file = open(&footer_path)?;
     check_footer(&footer_path, &file)?;
@@ -378,11 +380,11 @@ fn for_each_of_unfinished(
         let (data, properties) = (Arc::clone(&data), Arc::clone(&properties));
         let no_index = footer.page_index_for_row_group(index);
         let group = SerializedRowGroupReader::new(data, metadata, no_index, properties).map_err(bad)?;
-        each(Part::Group(&group)).map_err(bad)?;
+        each(TablePart::Group(&group)).map_err(bad)?;
     }
     let schema = footer.file_metadata().schema_descr();
-    recovered.for_each(footer.num_row_groups(), schema.num_columns(), |rows| {
-        each(Part::Rows(schema, rows)).map_err(bad)
+    rows_reader.for_each(footer.num_row_groups(), schema.num_columns(), |rows| {
+        each(TablePart::Rows(schema, rows)).map_err(bad)
     })
 }
 
@@ -391,7 +393,7 @@ fn open(path: &Path) -> Result<File, FileError> {
 }
 
 /// Name and type of each column of a file, in its order. Columns of other types are left out.
-pub fn columns_of(path: &Path) -> Result<Vec<(String, Kind)>, FileError> {
+pub fn columns_of(path: &Path) -> Result<Vec<(String, ColumnKind)>, FileError> {
     let mut columns = Vec::new();
     let footer = footer_path(path);
     let whole = if is_unfinished(path) { &footer } else { path };
@@ -408,11 +410,11 @@ pub fn columns_of(path: &Path) -> Result<Vec<(String, Kind)>, FileError> {
     for column in schema.columns() {
         let unsigned = column.logical_type_ref() == Some(&LogicalType::integer(64, false));
         let kind = match column.physical_type() {
-            Physical::INT64 if unsigned => Kind::Uint,
-            Physical::INT64 => Kind::Int,
-            Physical::DOUBLE => Kind::Float,
-            Physical::BYTE_ARRAY => Kind::Text,
-            Physical::BOOLEAN => Kind::Bool,
+            Physical::INT64 if unsigned => ColumnKind::Uint,
+            Physical::INT64 => ColumnKind::Int,
+            Physical::DOUBLE => ColumnKind::Float,
+            Physical::BYTE_ARRAY => ColumnKind::Text,
+            Physical::BOOLEAN => ColumnKind::Bool,
             _ => continue,
         };
         columns.push((column.name().to_owned(), kind));

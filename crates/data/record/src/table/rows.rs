@@ -17,12 +17,12 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// Bytes of rows that are read at a time.
 const CHUNK_BYTES: usize = 16 << 20;
 /// Upper bound on the bytes of a row: its texts are bounded by what a head of HTTP may have.
-const MOST_ROW_BYTES: usize = 64 << 20;
+const MAX_ROW_BYTES: usize = 64 << 20;
 /// Bytes before the rows.
 const HEAD_BYTES: u64 = 8;
 
 /// Writer of the file. Rows that cannot be written stay in memory, and are tried again.
-pub(crate) struct RowsFile {
+pub(crate) struct RowsWriter {
     file: File,
     /// Number of row groups that the file is to begin with, if it is not written yet.
     head: Option<u64>,
@@ -36,7 +36,7 @@ pub(crate) struct RowsFile {
     try_at: usize,
 }
 
-impl RowsFile {
+impl RowsWriter {
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let file = File::create(path)?;
         let mut rows = Self {
@@ -200,7 +200,7 @@ fn decode_some(bytes: &[u8], cells: usize) -> Option<(Vec<Vec<Cell<'_>>>, usize)
 }
 
 /// Reader of the file.
-pub(crate) struct Recovered {
+pub(crate) struct RowsReader {
     path: PathBuf,
     file: File,
     groups: u64,
@@ -208,7 +208,7 @@ pub(crate) struct Recovered {
     read: Vec<u8>,
 }
 
-impl Recovered {
+impl RowsReader {
     /// Opens the file and reads what is usually all of it. To be called before the footer is read: a row group that is written
     /// in between has these rows, and the number of row groups shows it.
     pub(crate) fn open(table: &Path) -> Result<Self, FileError> {
@@ -219,9 +219,9 @@ impl Recovered {
         file.by_ref().take(HEAD_BYTES).read_to_end(&mut head).map_err(cannot)?;
         // Killed between its making and its first bytes, it has no rows.
         let groups = take_array(&mut head.as_slice()).map_or(u64::MAX, u64::from_le_bytes);
-        let mut recovered = Self { path, file, groups, read: Vec::new() };
-        recovered.read_more(CHUNK_BYTES)?;
-        Ok(recovered)
+        let mut reader = Self { path, file, groups, read: Vec::new() };
+        reader.read_more(CHUNK_BYTES)?;
+        Ok(reader)
     }
 
     /// Reads until there are `bytes` bytes, or the file ends; true if there are new ones.
@@ -263,7 +263,7 @@ impl Recovered {
             if !rows.is_empty() {
                 each(&rows)?;
                 wanted = CHUNK_BYTES;
-            } else if wanted >= MOST_ROW_BYTES {
+            } else if wanted >= MAX_ROW_BYTES {
                 return Err(FileError::damaged(&self.path, "a row in it is longer than any").into());
             } else {
                 // The next row may be longer than what was read.
@@ -283,7 +283,7 @@ impl Recovered {
 }
 
 #[cfg(test)]
-impl RowsFile {
+impl RowsWriter {
     /// Makes every write fail, as on a disk without room.
     pub(crate) fn fill_disk(&mut self, path: &Path) {
         self.file = assay_base::files::open(path).unwrap();
@@ -313,7 +313,7 @@ mod tests {
 
     fn all_of(table: &Path, groups: usize) -> Result<Vec<u64>, FileError> {
         let mut all = Vec::new();
-        Recovered::open(table)?.for_each(groups, 2, |rows| {
+        RowsReader::open(table)?.for_each(groups, 2, |rows| {
             all.extend(rows.iter().map(|row| if let Cell::Uint(id) = row[0] { id } else { u64::MAX }));
             Ok::<_, FileError>(())
         })?;
@@ -324,7 +324,7 @@ mod tests {
     fn more_rows_than_are_read_at_once_come_back_in_their_order() {
         let dir = tempfile::tempdir().unwrap();
         let table = dir.path().join("t.parquet");
-        let mut file = RowsFile::create(&rows_path(&table)).unwrap();
+        let mut file = RowsWriter::create(&rows_path(&table)).unwrap();
         // Those of one group by their number, then those of more than one chunk by their length, and one longer than a chunk.
         let short = ROWS_PER_GROUP as u64 + 3;
         for id in 0..short {
@@ -350,7 +350,7 @@ mod tests {
         let table = dir.path().join("t.parquet");
         let mut bytes = 0u64.to_le_bytes().to_vec();
         bytes.extend(u32::MAX.to_le_bytes());
-        bytes.resize(MOST_ROW_BYTES + 100, 0);
+        bytes.resize(MAX_ROW_BYTES + 100, 0);
         std::fs::write(rows_path(&table), bytes).unwrap();
         let said = all_of(&table, 0).unwrap_err().to_string();
         assert!(said.contains("longer than any"), "{said}");
@@ -360,7 +360,7 @@ mod tests {
     fn what_could_not_be_written_is_tried_again_or_dropped_and_leaves_no_part_of_a_row() {
         let dir = tempfile::tempdir().unwrap();
         let table = dir.path().join("t.parquet");
-        let mut file = RowsFile::create(&rows_path(&table)).unwrap();
+        let mut file = RowsWriter::create(&rows_path(&table)).unwrap();
         file.push(&[Cell::Uint(1), Cell::Null]);
         file.write().unwrap();
         // A file that can only be read stands for a disk without room.

@@ -10,11 +10,11 @@
 use std::ops::RangeInclusive;
 
 /// Upper bound on the nesting of structs and lists; Parquet has ten.
-const MOST_DEPTH: u32 = 32;
+const MAX_DEPTH: u32 = 32;
 
 /// Error of a walk through a struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wrong {
+pub enum ThriftError {
     /// The bytes end within the struct.
     Truncated,
     /// The struct contradicts itself: a list with more elements than bytes or with booleans, a type that does not exist or that
@@ -37,9 +37,9 @@ pub trait Visitor {
 }
 
 /// Walks through the struct at the front of `bytes`; returns its length.
-pub fn walk(bytes: &[u8], visitor: &mut impl Visitor) -> Result<usize, Wrong> {
+pub fn walk(bytes: &[u8], visitor: &mut impl Visitor) -> Result<usize, ThriftError> {
     let mut walker = Walker { bytes, at: 0, path: Vec::new(), visitor };
-    walker.skip_struct(MOST_DEPTH)?;
+    walker.skip_struct(MAX_DEPTH)?;
     Ok(walker.at)
 }
 
@@ -64,22 +64,22 @@ struct Walker<'b, V> {
 }
 
 impl<V: Visitor> Walker<'_, V> {
-    fn byte(&mut self) -> Result<u8, Wrong> {
-        let byte = *self.bytes.get(self.at).ok_or(Wrong::Truncated)?;
+    fn byte(&mut self) -> Result<u8, ThriftError> {
+        let byte = *self.bytes.get(self.at).ok_or(ThriftError::Truncated)?;
         self.at += 1;
         Ok(byte)
     }
 
-    fn skip_bytes(&mut self, count: u64) -> Result<(), Wrong> {
+    fn skip_bytes(&mut self, count: u64) -> Result<(), ThriftError> {
         let left = (self.bytes.len() - self.at) as u64;
         if count > left {
-            return Err(Wrong::Truncated);
+            return Err(ThriftError::Truncated);
         }
         self.at += count as usize;
         Ok(())
     }
 
-    fn unsigned(&mut self) -> Result<u64, Wrong> {
+    fn unsigned(&mut self) -> Result<u64, ThriftError> {
         let mut value = 0;
         for shift in (0..70).step_by(7) {
             let byte = self.byte()?;
@@ -88,23 +88,23 @@ impl<V: Visitor> Walker<'_, V> {
                 return Ok(value);
             }
         }
-        Err(Wrong::Impossible)
+        Err(ThriftError::Impossible)
     }
 
     /// Zigzag: 0, -1, 1, -2 and so on are 0, 1, 2, 3.
-    fn integer(&mut self) -> Result<i64, Wrong> {
+    fn integer(&mut self) -> Result<i64, ThriftError> {
         let coded = self.unsigned()?;
         Ok((coded >> 1).cast_signed() ^ -(coded & 1).cast_signed())
     }
 
     /// Increment of the next field's number over the one before (0: its number follows), and its type; none: the struct ends.
-    fn field(&mut self) -> Result<Option<(u8, u8)>, Wrong> {
+    fn field(&mut self) -> Result<Option<(u8, u8)>, ThriftError> {
         let head = self.byte()?;
         Ok((head & 0x0f != 0).then_some((head >> 4, head & 0x0f)))
     }
 
-    fn skip(&mut self, kind: u8, depth: u32) -> Result<(), Wrong> {
-        let depth = depth.checked_sub(1).ok_or(Wrong::Impossible)?;
+    fn skip(&mut self, kind: u8, depth: u32) -> Result<(), ThriftError> {
+        let depth = depth.checked_sub(1).ok_or(ThriftError::Impossible)?;
         match kind {
             // The type of a field is its value.
             TRUE | FALSE => Ok(()),
@@ -123,18 +123,18 @@ impl<V: Visitor> Walker<'_, V> {
             MAP => self.skip_map(depth),
             STRUCT => self.skip_struct(depth),
             UUID => self.skip_bytes(16),
-            _ => Err(Wrong::Impossible),
+            _ => Err(ThriftError::Impossible),
         }
     }
 
-    fn skip_struct(&mut self, depth: u32) -> Result<(), Wrong> {
+    fn skip_struct(&mut self, depth: u32) -> Result<(), ThriftError> {
         let mut number = 0i64;
         while let Some((delta, kind)) = self.field()? {
             number = if delta == 0 { self.integer()? } else { number.wrapping_add(delta.into()) };
             self.path.push(number);
             // The library takes the lower 16 bits of a number for the whole.
             if i16::try_from(number).is_err() || !self.visitor.admits(&self.path, kind) {
-                return Err(Wrong::Impossible);
+                return Err(ThriftError::Impossible);
             }
             self.skip(kind, depth)?;
             self.path.pop();
@@ -142,20 +142,20 @@ impl<V: Visitor> Walker<'_, V> {
         Ok(())
     }
 
-    fn skip_list(&mut self, depth: u32) -> Result<(), Wrong> {
+    fn skip_list(&mut self, depth: u32) -> Result<(), ThriftError> {
         let head = self.byte()?;
         let count = if head >> 4 == 15 { self.unsigned()? } else { u64::from(head >> 4) };
-        self.can_have(count)?;
+        self.check_count(count)?;
         (0..count).try_for_each(|_| self.skip_element(head & 0x0f, depth))
     }
 
-    fn skip_map(&mut self, depth: u32) -> Result<(), Wrong> {
+    fn skip_map(&mut self, depth: u32) -> Result<(), ThriftError> {
         let count = self.unsigned()?;
         if count == 0 {
             return Ok(());
         }
         let kinds = self.byte()?;
-        self.can_have(count.saturating_mul(2))?;
+        self.check_count(count.saturating_mul(2))?;
         (0..count).try_for_each(|_| {
             self.skip_element(kinds >> 4, depth)?;
             self.skip_element(kinds & 0x0f, depth)
@@ -163,13 +163,13 @@ impl<V: Visitor> Walker<'_, V> {
     }
 
     /// Each element takes at least one byte; the library looks for none where it skips booleans.
-    fn can_have(&self, count: u64) -> Result<(), Wrong> {
-        if count > (self.bytes.len() - self.at) as u64 { Err(Wrong::Impossible) } else { Ok(()) }
+    fn check_count(&self, count: u64) -> Result<(), ThriftError> {
+        if count > (self.bytes.len() - self.at) as u64 { Err(ThriftError::Impossible) } else { Ok(()) }
     }
 
-    fn skip_element(&mut self, kind: u8, depth: u32) -> Result<(), Wrong> {
+    fn skip_element(&mut self, kind: u8, depth: u32) -> Result<(), ThriftError> {
         match kind {
-            TRUE | FALSE => Err(Wrong::Impossible),
+            TRUE | FALSE => Err(ThriftError::Impossible),
             // Within a list, an integer is no field.
             kind if INTEGERS.contains(&kind) => self.unsigned().map(drop),
             kind => {
@@ -204,7 +204,7 @@ mod tests {
         }
     }
 
-    fn walked(bytes: &[u8]) -> (Result<usize, Wrong>, Seen) {
+    fn walked(bytes: &[u8]) -> (Result<usize, ThriftError>, Seen) {
         let mut seen = Seen::default();
         (walk(bytes, &mut seen), seen)
     }
@@ -216,7 +216,7 @@ mod tests {
         let integers = vec![(vec![1], -2), (vec![3, 1], 7), (vec![20], 150)];
         assert_eq!(walked(&bytes), (Ok(11), Seen { integers, elements: Vec::new() }));
         for end in 0..11 {
-            assert_eq!(walked(&bytes[..end]).0, Err(Wrong::Truncated), "{end}");
+            assert_eq!(walked(&bytes[..end]).0, Err(ThriftError::Truncated), "{end}");
         }
     }
 
@@ -231,11 +231,11 @@ mod tests {
     #[test]
     fn a_list_has_no_more_elements_than_there_are_bytes() {
         // 1: list of 2^31 bytes, of 3 bytes, of 16 of which 15 are there.
-        assert_eq!(walked(&[0x19, 0xf3, 0x80, 0x80, 0x80, 0x80, 0x08, 0x00]).0, Err(Wrong::Impossible));
+        assert_eq!(walked(&[0x19, 0xf3, 0x80, 0x80, 0x80, 0x80, 0x08, 0x00]).0, Err(ThriftError::Impossible));
         assert_eq!(walked(&[0x19, 0x33, 1, 2, 1, 0x00]).0, Ok(6));
-        assert_eq!(walked(&[&[0x19, 0xf3, 0x10][..], &[1; 15]].concat()).0, Err(Wrong::Impossible));
+        assert_eq!(walked(&[&[0x19, 0xf3, 0x10][..], &[1; 15]].concat()).0, Err(ThriftError::Impossible));
         // 1: map of 2^31 bytes to bytes.
-        assert_eq!(walked(&[0x1b, 0x80, 0x80, 0x80, 0x80, 0x08, 0x33, 0x00]).0, Err(Wrong::Impossible));
+        assert_eq!(walked(&[0x1b, 0x80, 0x80, 0x80, 0x80, 0x08, 0x33, 0x00]).0, Err(ThriftError::Impossible));
         assert_eq!(walked(&[0x1b, 0x00, 0x00]).0, Ok(3));
     }
 
@@ -243,20 +243,20 @@ mod tests {
     fn what_the_library_would_take_for_other_bytes_is_refused() {
         // 1: list, set and map of booleans, of which the library skips none; lists without any are alike to both.
         for bytes in [&[0x19, 0x11, 1, 0x00][..], &[0x1a, 0x12, 1, 0x00], &[0x1b, 1, 0x31, 1, 1, 0x00]] {
-            assert_eq!(walked(bytes).0, Err(Wrong::Impossible), "{bytes:?}");
+            assert_eq!(walked(bytes).0, Err(ThriftError::Impossible), "{bytes:?}");
         }
         assert_eq!(walked(&[0x19, 0x01, 0x00]).0, Ok(3));
         // 32,767 and 65,538, of which the library sees 2; 32,767 and one more.
         assert_eq!(walked(&[0x05, 0xfe, 0xff, 0x03, 0x00, 0x00]).0, Ok(6));
-        assert_eq!(walked(&[0x05, 0x84, 0x80, 0x08, 0x00, 0x00]).0, Err(Wrong::Impossible));
-        assert_eq!(walked(&[0x05, 0xfe, 0xff, 0x03, 0x00, 0x15, 0x00, 0x00]).0, Err(Wrong::Impossible));
+        assert_eq!(walked(&[0x05, 0x84, 0x80, 0x08, 0x00, 0x00]).0, Err(ThriftError::Impossible));
+        assert_eq!(walked(&[0x05, 0xfe, 0xff, 0x03, 0x00, 0x15, 0x00, 0x00]).0, Err(ThriftError::Impossible));
     }
 
     #[test]
     fn structs_within_each_other_and_types_that_there_are_not_are_refused() {
-        assert_eq!(walked(&[0x1c; 40]).0, Err(Wrong::Impossible));
-        assert_eq!(walked(&[0x1e, 0x00]).0, Err(Wrong::Impossible));
-        assert_eq!(walked(&[[0x15].as_slice(), &[0x80; 11]].concat()).0, Err(Wrong::Impossible));
+        assert_eq!(walked(&[0x1c; 40]).0, Err(ThriftError::Impossible));
+        assert_eq!(walked(&[0x1e, 0x00]).0, Err(ThriftError::Impossible));
+        assert_eq!(walked(&[[0x15].as_slice(), &[0x80; 11]].concat()).0, Err(ThriftError::Impossible));
     }
 
     proptest! {

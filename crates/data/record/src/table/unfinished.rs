@@ -5,7 +5,7 @@
 //!
 //! - `NAME.footer`: the footer that would make a file of the row groups that have been written; replaced as a whole after each;
 //! - `NAME.rows`: the rows that have come since (see `rows`). A killed process loses what it had not yet passed to the system
-//!   ([`Unfinished::write`]), and nothing before it.
+//!   ([`RecoveryFiles::write`]), and nothing before it.
 //!
 //! Where a disk has no room for a row group, its rows stay there.
 //!
@@ -19,7 +19,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, ParquetMetaDataBuilder, ParquetMetaDataWriter};
 use parquet::file::writer::SerializedFileWriter;
 
-use crate::table::rows::{Recovered, RowsFile};
+use crate::table::rows::{RowsReader, RowsWriter};
 use crate::table::{Cell, FileError};
 
 /// Name of a file while it is being written.
@@ -54,21 +54,21 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
 }
 
 /// Keeps a table readable while it is written.
-pub(crate) struct Unfinished {
+pub(crate) struct RecoveryFiles {
     path: PathBuf,
-    rows: RowsFile,
+    rows: RowsWriter,
     /// Rows at the front that are in row groups which the footer does not list yet.
     in_groups: u64,
 }
 
-impl Unfinished {
+impl RecoveryFiles {
     /// Creates the files of a table without rows; the footer has its schema.
     pub(crate) fn create(path: &Path, writer: &mut SerializedFileWriter<File>) -> Result<Self, FileError> {
         let rows_path = rows_path(path);
-        let rows = RowsFile::create(&rows_path).map_err(|cause| FileError::write(&rows_path, cause))?;
-        let mut unfinished = Self { path: path.to_owned(), rows, in_groups: 0 };
-        unfinished.write_footer(writer).map_err(|cause| FileError::write(&footer_path(path), cause))?;
-        Ok(unfinished)
+        let rows = RowsWriter::create(&rows_path).map_err(|cause| FileError::write(&rows_path, cause))?;
+        let mut recovery = Self { path: path.to_owned(), rows, in_groups: 0 };
+        recovery.write_footer(writer).map_err(|cause| FileError::write(&footer_path(path), cause))?;
+        Ok(recovery)
     }
 
     /// Adds a row that is in no row group yet; returns its bytes.
@@ -128,7 +128,7 @@ impl Unfinished {
         self.write()?;
         let mut passed = 0;
         let in_groups = &mut self.in_groups;
-        Recovered::open(&self.path)?.for_each_anyway(cells, |rows| {
+        RowsReader::open(&self.path)?.for_each_anyway(cells, |rows| {
             let known =
                 usize::try_from(*in_groups - passed).map_or(rows.len(), |known| known.min(rows.len()));
             passed += known as u64;
@@ -178,15 +178,15 @@ fn footer(writer: &SerializedFileWriter<File>) -> Result<Vec<u8>, ParquetError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Column, Kind, ROWS_PER_GROUP, Table, TableWriter};
+    use crate::table::{Column, ColumnKind, ROWS_PER_GROUP, Table, TableWriter};
 
     fn columns() -> Vec<Column> {
         vec![
-            Column::new("id", Kind::Uint, ""),
-            Column::optional("when", Kind::Int, ""),
-            Column::new("share", Kind::Float, ""),
-            Column::optional("word", Kind::Text, ""),
-            Column::new("yes", Kind::Bool, ""),
+            Column::new("id", ColumnKind::Uint, ""),
+            Column::optional("when", ColumnKind::Int, ""),
+            Column::new("share", ColumnKind::Float, ""),
+            Column::optional("word", ColumnKind::Text, ""),
+            Column::new("yes", ColumnKind::Bool, ""),
         ]
     }
 
@@ -254,18 +254,18 @@ mod tests {
     fn rows_in_groups_whose_footer_cannot_be_written_are_not_counted_as_lost_with_those_after_them() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.parquet");
-        let rows = RowsFile::create(&rows_path(&path)).unwrap();
-        let mut unfinished = Unfinished { path: path.clone(), rows, in_groups: 0 };
-        unfinished.rows.fill_disk(&rows_path(&path));
-        let push = |unfinished: &mut Unfinished, count: u64| {
+        let rows = RowsWriter::create(&rows_path(&path)).unwrap();
+        let mut recovery = RecoveryFiles { path: path.clone(), rows, in_groups: 0 };
+        recovery.rows.fill_disk(&rows_path(&path));
+        let push = |recovery: &mut RecoveryFiles, count: u64| {
             for id in 0..count {
-                unfinished.push(&[Cell::Uint(id)]);
+                recovery.push(&[Cell::Uint(id)]);
             }
         };
-        push(&mut unfinished, 10);
-        unfinished.in_groups = 10;
-        push(&mut unfinished, 5);
-        assert_eq!((unfinished.set_aside(), unfinished.aside().0), (5, 0));
+        push(&mut recovery, 10);
+        recovery.in_groups = 10;
+        push(&mut recovery, 5);
+        assert_eq!((recovery.set_aside(), recovery.aside().0), (5, 0));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
 use crate::table::buffer::{ColumnBuffer, schema};
-use crate::table::unfinished::{Unfinished, partial_path};
+use crate::table::unfinished::{RecoveryFiles, partial_path};
 use crate::table::{Cell, Column, FileError, ROWS_PER_GROUP};
 
 /// Bytes of texts at which a row group is written, however few rows it has: those that others choose, such as URLs, may be a
@@ -23,7 +23,7 @@ const TEXT_BYTES_PER_GROUP: usize = 16 << 20;
 const MARGIN_BYTES: u64 = 256 * 1024;
 
 /// Bytes of rows that could not be kept beside a table at which they go into a row group, if there is room for one.
-const MOST_UNWRITTEN_BYTES: usize = 16 << 20;
+const MAX_UNWRITTEN_BYTES: usize = 16 << 20;
 
 /// Writes rows to a Parquet file. Until [`TableWriter::finish`] the file is called `NAME.partial`.
 ///
@@ -46,7 +46,7 @@ pub struct TableWriter {
     /// A row group broke off: no other can follow.
     is_broken: bool,
     /// Files that make the table readable before it is finished, if it is recoverable.
-    unfinished: Option<Unfinished>,
+    recovery: Option<RecoveryFiles>,
     /// Reason for which rows are only beside the table: as a rule, no room for a row group. None: they are not.
     aside: Option<io::ErrorKind>,
 }
@@ -78,7 +78,7 @@ impl TableWriter {
             lost: 0,
             writer,
             is_broken: false,
-            unfinished: None,
+            recovery: None,
             aside: None,
         })
     }
@@ -87,7 +87,7 @@ impl TableWriter {
     /// killed: up to the last row before [`TableWriter::keep`] was called.
     pub fn create_recoverable(path: &Path, columns: Vec<Column>) -> Result<Self, FileError> {
         let mut table = Self::create(path, columns)?;
-        table.unfinished = Some(Unfinished::create(path, &mut table.writer)?);
+        table.recovery = Some(RecoveryFiles::create(path, &mut table.writer)?);
         Ok(table)
     }
 
@@ -101,7 +101,7 @@ impl TableWriter {
 
     /// Makes all rows so far outlive this process, if the table is recoverable. After an error, the rest is tried again.
     pub fn keep(&mut self) -> Result<(), FileError> {
-        self.unfinished.as_mut().map_or(Ok(()), Unfinished::write)
+        self.recovery.as_mut().map_or(Ok(()), RecoveryFiles::write)
     }
 
     /// Rows that could not be written so far, because the disk is full.
@@ -113,17 +113,17 @@ impl TableWriter {
     /// together are lost, or kept ([`FileError::Kept`]), and what was written before is not lost.
     pub fn push(&mut self, row: &[Cell<'_>]) -> Result<(), FileError> {
         debug_assert_eq!(row.len(), self.columns.len());
-        let kept_bytes = self.unfinished.as_mut().map_or(0, |unfinished| unfinished.push(row));
+        let kept_bytes = self.recovery.as_mut().map_or(0, |recovery| recovery.push(row));
         if self.aside.is_some() {
             self.text_bytes += kept_bytes;
         } else {
             self.buffer(row);
         }
         self.rows += 1;
-        let unwritten = self.unfinished.as_ref().map_or(0, Unfinished::unwritten_bytes);
+        let unwritten = self.recovery.as_ref().map_or(0, RecoveryFiles::unwritten_bytes);
         let is_enough = self.rows >= self.rows_per_group
             || self.text_bytes >= TEXT_BYTES_PER_GROUP
-            || unwritten >= MOST_UNWRITTEN_BYTES;
+            || unwritten >= MAX_UNWRITTEN_BYTES;
         if is_enough { self.flush() } else { Ok(()) }
     }
 
@@ -153,11 +153,11 @@ impl TableWriter {
         };
         self.clear();
         let Err(cause) = written else { return Ok(()) };
-        let Some(unfinished) = &mut self.unfinished else {
+        let Some(recovery) = &mut self.recovery else {
             self.lost += rows;
             return Err(cause);
         };
-        let lost = unfinished.set_aside();
+        let lost = recovery.set_aside();
         self.lost += lost;
         let was_aside = self.aside.replace(cause.kind()).is_some();
         match (lost, was_aside) {
@@ -173,7 +173,7 @@ impl TableWriter {
     }
 
     fn kept(&self, cause: io::ErrorKind) -> FileError {
-        let rows = self.unfinished.as_ref().map_or(0, |unfinished| unfinished.aside().0);
+        let rows = self.recovery.as_ref().map_or(0, |recovery| recovery.aside().0);
         FileError::Kept { path: self.path.clone(), rows, cause }
     }
 
@@ -188,28 +188,28 @@ impl TableWriter {
     fn write_buffers(&mut self, free_bytes: u64) -> Result<(), FileError> {
         self.check_room(self.buffers.iter().map(ColumnBuffer::bytes).sum(), free_bytes)?;
         self.write_group()?;
-        if let Some(unfinished) = &mut self.unfinished {
-            unfinished.add_groups(&mut self.writer);
+        if let Some(recovery) = &mut self.recovery {
+            recovery.add_groups(&mut self.writer);
         }
         Ok(())
     }
 
     /// Writes the rows that are only beside the table into row groups.
     fn take_back(&mut self, free_bytes: u64) -> Result<(), FileError> {
-        let Some(mut unfinished) = self.unfinished.take() else { return Ok(()) };
-        let room = self.check_room(unfinished.aside().1, free_bytes);
+        let Some(mut recovery) = self.recovery.take() else { return Ok(()) };
+        let room = self.check_room(recovery.aside().1, free_bytes);
         let taken = room.and_then(|()| {
-            unfinished.take_back(self.columns.len(), |rows| {
+            recovery.take_back(self.columns.len(), |rows| {
                 self.clear();
                 rows.iter().for_each(|row| self.buffer(row));
                 self.write_group()
             })
         });
         if taken.is_ok() {
-            unfinished.add_groups(&mut self.writer);
+            recovery.add_groups(&mut self.writer);
             self.aside = None;
         }
-        self.unfinished = Some(unfinished);
+        self.recovery = Some(recovery);
         taken
     }
 
@@ -243,11 +243,11 @@ impl TableWriter {
     fn finish_file(mut self) -> Result<(), FileError> {
         let closed = self.writer.finish().map_err(|source| FileError::write_parquet(&self.partial, source));
         if let Err(cause) = closed {
-            return Err(if self.unfinished.is_some() { self.kept(cause.kind()) } else { cause });
+            return Err(if self.recovery.is_some() { self.kept(cause.kind()) } else { cause });
         }
         std::fs::rename(&self.partial, &self.path).map_err(|source| FileError::write(&self.path, source))?;
-        if let Some(unfinished) = self.unfinished {
-            unfinished.remove();
+        if let Some(recovery) = self.recovery {
+            recovery.remove();
         }
         Ok(())
     }
@@ -256,15 +256,15 @@ impl TableWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Kind, Table};
+    use crate::table::{ColumnKind, Table};
 
     fn columns() -> Vec<Column> {
         vec![
-            Column::new("id", Kind::Uint, ""),
-            Column::optional("when", Kind::Int, ""),
-            Column::new("share", Kind::Float, ""),
-            Column::optional("word", Kind::Text, ""),
-            Column::new("yes", Kind::Bool, ""),
+            Column::new("id", ColumnKind::Uint, ""),
+            Column::optional("when", ColumnKind::Int, ""),
+            Column::new("share", ColumnKind::Float, ""),
+            Column::optional("word", ColumnKind::Text, ""),
+            Column::new("yes", ColumnKind::Bool, ""),
         ]
     }
 
@@ -306,7 +306,7 @@ mod tests {
     fn long_texts_are_written_before_they_fill_the_memory_and_repeated_ones_are_not_counted_again() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.parquet");
-        let mut writer = TableWriter::create(&path, vec![Column::new("word", Kind::Text, "")]).unwrap();
+        let mut writer = TableWriter::create(&path, vec![Column::new("word", ColumnKind::Text, "")]).unwrap();
         let text = |row: usize| format!("{row:060000}");
         let kept = |writer: &TableWriter| writer.buffers.iter().map(ColumnBuffer::bytes).sum::<u64>();
         for row in 0..700 {
@@ -328,7 +328,7 @@ mod tests {
     fn rows_that_a_full_disk_has_no_room_for_take_no_others_with_them() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.parquet");
-        let mut writer = TableWriter::create(&path, vec![Column::new("id", Kind::Uint, "")]).unwrap();
+        let mut writer = TableWriter::create(&path, vec![Column::new("id", ColumnKind::Uint, "")]).unwrap();
         let mut write = |rows: std::ops::Range<u64>, free_bytes| {
             rows.for_each(|id| writer.push(&[Cell::Uint(id)]).unwrap());
             (writer.flush_into(free_bytes).map_err(|error| error.to_string()), writer.lost())
@@ -344,7 +344,7 @@ mod tests {
 
     /// A recoverable table, and what becomes of so many rows more with so many bytes of room.
     fn recoverable(path: &Path) -> TableWriter {
-        TableWriter::create_recoverable(path, vec![Column::new("id", Kind::Uint, "")]).unwrap()
+        TableWriter::create_recoverable(path, vec![Column::new("id", ColumnKind::Uint, "")]).unwrap()
     }
 
     fn write(writer: &mut TableWriter, rows: std::ops::Range<u64>, free_bytes: u64) -> Result<(), String> {
@@ -397,7 +397,7 @@ mod tests {
     fn long_texts_beside_a_table_come_into_it_before_they_fill_the_memory() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.parquet");
-        let columns = vec![Column::new("word", Kind::Text, "")];
+        let columns = vec![Column::new("word", ColumnKind::Text, "")];
         let mut writer = TableWriter::create_recoverable(&path, columns).unwrap();
         writer.push(&[Cell::Text("first")]).unwrap();
         writer.flush_into(0).unwrap_err();
@@ -451,7 +451,8 @@ mod tests {
     fn a_group_that_claims_more_rows_than_are_ever_written_is_refused_before_they_are_decoded() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.parquet");
-        let mut writer = TableWriter::create(&path, vec![Column::new("id", Kind::Uint, "a number")]).unwrap();
+        let mut writer =
+            TableWriter::create(&path, vec![Column::new("id", ColumnKind::Uint, "a number")]).unwrap();
         for row in 0..=ROWS_PER_GROUP as u64 {
             // As another program could write it.
             writer.buffers[0].push(&writer.columns[0], Cell::Uint(row));

@@ -5,7 +5,7 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use assay_record::dir::RunDirError;
-use assay_record::table::{Cell, Column, FileError, Kind, TableWriter};
+use assay_record::table::{Cell, Column, ColumnKind, FileError, TableWriter};
 
 use crate::replay::ReplayError;
 use crate::replay::results::SentRequest;
@@ -33,22 +33,22 @@ struct ReplayRow {
 
 fn columns() -> Vec<Column> {
     vec![
-        Column::new("number", Kind::Uint, "number of the request, in the order in which they ended"),
-        Column::new("client", Kind::Text, "client of the log, or connection of the list"),
-        Column::new("method", Kind::Text, "`GET` or `HEAD`"),
-        Column::new("url", Kind::Text, "URL"),
-        Column::new("due_us", Kind::Int, "when it was due, since the start, in microseconds"),
-        Column::new("sent_us", Kind::Int, "connect begun, or first byte written"),
-        Column::optional("connected_us", Kind::Int, "connection made; null: it was there"),
-        Column::optional("first_byte_us", Kind::Int, "first byte of the response"),
-        Column::optional("last_byte_us", Kind::Int, "last byte of the response"),
-        Column::optional("status", Kind::Uint, "status code"),
-        Column::new("head_bytes", Kind::Uint, "bytes of the response's head"),
-        Column::new("body_bytes", Kind::Uint, "bytes of its body"),
-        Column::optional("error", Kind::Text, "what went wrong"),
+        Column::new("number", ColumnKind::Uint, "number of the request, in the order in which they ended"),
+        Column::new("client", ColumnKind::Text, "client of the log, or connection of the list"),
+        Column::new("method", ColumnKind::Text, "`GET` or `HEAD`"),
+        Column::new("url", ColumnKind::Text, "URL"),
+        Column::new("due_us", ColumnKind::Int, "when it was due, since the start, in microseconds"),
+        Column::new("sent_us", ColumnKind::Int, "connect begun, or first byte written"),
+        Column::optional("connected_us", ColumnKind::Int, "connection made; null: it was there"),
+        Column::optional("first_byte_us", ColumnKind::Int, "first byte of the response"),
+        Column::optional("last_byte_us", ColumnKind::Int, "last byte of the response"),
+        Column::optional("status", ColumnKind::Uint, "status code"),
+        Column::new("head_bytes", ColumnKind::Uint, "bytes of the response's head"),
+        Column::new("body_bytes", ColumnKind::Uint, "bytes of its body"),
+        Column::optional("error", ColumnKind::Text, "what went wrong"),
         Column::optional(
             "outcome",
-            Kind::Text,
+            ColumnKind::Text,
             "with simulated origins: `hit`, `joined`, `revalidated`, `miss`, `own` (of the proxy itself), `wrong`",
         ),
     ]

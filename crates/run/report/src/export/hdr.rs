@@ -11,7 +11,7 @@ use crate::error::ReportError;
 /// Writes all times of robots and origins as an interval log; values are microseconds. Tags are
 /// `<phase>/<side>/<metric>/<class>`: `top1/robots/response/hit`.
 pub fn hdr_log(dir: &RunDir, out: &mut dyn Write) -> Result<(), ReportError> {
-    let there = dir.read_what_is_there()?;
+    let there = dir.read_partial()?;
     let name = |phase: u16| match there.info.phases.get(usize::from(phase)) {
         Some(phase) if !phase.name.is_empty() => phase.name.replace('/', "_"),
         _ => format!("phase{phase}"),

@@ -49,7 +49,7 @@ pub struct Exported {
 /// Writes every table of a run that has rows or columns into a directory, a file each, and `summary` in long form: a row
 /// per phase and figure.
 pub fn tables(dir: &RunDir, out: &Path, form: TableForm) -> Result<Exported, ReportError> {
-    let there = dir.read_what_is_there()?;
+    let there = dir.read_partial()?;
     let mut exported = Exported::default();
     std::fs::create_dir_all(out).map_err(|cause| cannot_write(out, cause))?;
     let source = TableSource::open(dir)?;

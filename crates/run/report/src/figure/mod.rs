@@ -66,7 +66,7 @@ pub struct FigureSet<'a> {
 /// Draws all charts of a run into a directory: `NAME.svg` and `NAME.csv` of each, and a list of them. Gives
 /// back the names.
 pub fn write(dir: &RunDir, out: &Path) -> Result<Vec<String>, ReportError> {
-    let there = dir.read_what_is_there()?;
+    let there = dir.read_partial()?;
     let summary = Summary::from_parts(dir, &there);
     let charts = chart::charts(&summary, &there.series);
     let mut figures = study::figures(&summary, &charts);

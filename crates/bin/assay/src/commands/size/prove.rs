@@ -272,7 +272,7 @@ fn measured(dir: &Path, info: &ExperimentInfo, subject: &str, phases: &[String])
 }
 
 fn of_run(dir: &Path, phases: &[String]) -> Option<Ratios> {
-    let there = RunDir::open(dir).ok()?.read_what_is_there().ok()?;
+    let there = RunDir::open(dir).ok()?.read_partial().ok()?;
     let spans = tally::spans(&there.info, &there.series);
     let parts = Tally::of_phases(&there.info, &there.series, &spans);
     let names = there.info.phases.iter().map(|phase| &phase.name);

@@ -3,7 +3,7 @@
 //! # Damaged directories
 //!
 //! Code that judges reads strictly (`Series::read`): a comparison excludes a damaged run. Code that reports reads as much as
-//! possible (`RunDir::read_what_is_there`), and returns a `Missing` for each missing part: absent, damaged, or unknown to this
+//! possible (`RunDir::read_partial`), and returns a `Missing` for each missing part: absent, damaged, or unknown to this
 //! version. `SHA256SUMS` is written when the tables are, and `run.json` enters it with its last change; a table that differs is left
 //! out. A number that is missing is null or too small, and never silently so. Every number of `summary.json` can be recomputed from the tables
 //! and `run.json` (`crates/run/report/tests/recompute.py` does this); a new figure must be added to that script too, or its test fails.
@@ -20,7 +20,7 @@ use assay_measurement::measured::Series;
 
 /// Contents of a run directory as far as they can be read, and a list of what cannot.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct WhatIsThere {
+pub struct PartialRead {
     /// `run.json`; a missing field has its default.
     pub info: RunInfo,
     pub series: Series,
@@ -34,7 +34,7 @@ pub struct WhatIsThere {
 
 impl RunDir {
     /// Reads a run as far as it can be read: also one that was damaged, cut short, or written by a newer version.
-    pub fn read_what_is_there(&self) -> Result<WhatIsThere, RunDirError> {
+    pub fn read_partial(&self) -> Result<PartialRead, RunDirError> {
         let mut gaps = Gaps::tolerant();
         let info = self.head(&mut gaps)?;
         let series = self.read_series_with(&mut gaps)?;
@@ -43,7 +43,7 @@ impl RunDir {
             Ok(caches) => caches,
             Err(error) => gaps.error(error).map(|()| None)?,
         };
-        let mut there = WhatIsThere {
+        let mut partial = PartialRead {
             unfinished: has_journal,
             info: RunInfo::default(),
             series,
@@ -52,21 +52,21 @@ impl RunDir {
         };
         match info {
             Some(info) => {
-                there.unfinished |= !info.finished;
-                there.info = info;
+                partial.unfinished |= !info.finished;
+                partial.info = info;
             }
             // The names of phases are lost; measurements still have their numbers.
             None => {
-                let phases = there.series.robots.iter().map(|interval| interval.phase).max();
+                let phases = partial.series.robots.iter().map(|interval| interval.phase).max();
                 let named = |index| PhaseInfo { name: format!("phase {index}"), ..PhaseInfo::default() };
-                there.info.phases =
-                    phases.map_or_else(Vec::new, |last| (0..=last.min(MOST_PHASES)).map(named).collect());
-                there.info.target.name = "unknown".to_owned();
-                there.info.workload.name = "unknown".to_owned();
+                partial.info.phases =
+                    phases.map_or_else(Vec::new, |last| (0..=last.min(MAX_PHASES)).map(named).collect());
+                partial.info.target.name = "unknown".to_owned();
+                partial.info.workload.name = "unknown".to_owned();
             }
         }
-        there.missing = gaps.into_found();
-        Ok(there)
+        partial.missing = gaps.into_found();
+        Ok(partial)
     }
 
     /// `run.json`, without fields that cannot be understood; none: no field can.
@@ -103,7 +103,7 @@ impl RunDir {
 }
 
 /// Upper bound on the number of phases.
-const MOST_PHASES: u16 = 1000;
+const MAX_PHASES: u16 = 1000;
 
 /// Removes what does not fit, as little as possible, and adds its path to `lost`.
 fn prune(value: Value, fits: &dyn Fn(&Value) -> bool, path: &str, lost: &mut Vec<String>) -> Option<Value> {
@@ -161,16 +161,16 @@ mod tests {
         std::fs::write(tmp.path().join("run.json"), head).unwrap();
         let dir = RunDir::open(tmp.path()).unwrap();
         assert!(dir.read_info().is_err());
-        let there = dir.read_what_is_there().unwrap();
-        assert_eq!(there.info.seed, 7);
-        assert!(!there.info.verdict.is_disturbed() && !there.unfinished);
-        let names: Vec<_> = there.info.phases.iter().map(|phase| phase.name.as_str()).collect();
+        let partial = dir.read_partial().unwrap();
+        assert_eq!(partial.info.seed, 7);
+        assert!(!partial.info.verdict.is_disturbed() && !partial.unfinished);
+        let names: Vec<_> = partial.info.phases.iter().map(|phase| phase.name.as_str()).collect();
         assert_eq!(names, ["fill", "", "cool"]);
-        assert_eq!(there.info.phases[1].load, (1.0, 2.0));
-        let head: Vec<_> = there.missing.iter().filter(|missing| missing.file == "run.json").collect();
+        assert_eq!(partial.info.phases[1].load, (1.0, 2.0));
+        let head: Vec<_> = partial.missing.iter().filter(|missing| missing.file == "run.json").collect();
         assert_eq!(head.len(), 1);
         assert!(head[0].what.contains("assay-run/2"), "{head:?}");
-        assert!(there.missing.iter().any(|missing| missing.file == "robots.parquet"));
+        assert!(partial.missing.iter().any(|missing| missing.file == "robots.parquet"));
     }
 
     #[test]
@@ -180,11 +180,11 @@ mod tests {
         let robots = r#"{"robots":{"phase":1,"start_ms":0,"length_ms":1000,"counts":{"due":3}}}"#;
         std::fs::write(tmp.path().join("journal.jsonl"), format!("{robots}\nrubbish\n{robots}\n{{\"rob"))
             .unwrap();
-        let there = RunDir::open(tmp.path()).unwrap().read_what_is_there().unwrap();
-        assert_eq!(there.series.robots.len(), 2);
-        assert_eq!(there.info.phases.len(), 2);
-        let files: Vec<_> = there.missing.iter().map(|missing| missing.file.as_str()).collect();
+        let partial = RunDir::open(tmp.path()).unwrap().read_partial().unwrap();
+        assert_eq!(partial.series.robots.len(), 2);
+        assert_eq!(partial.info.phases.len(), 2);
+        let files: Vec<_> = partial.missing.iter().map(|missing| missing.file.as_str()).collect();
         assert_eq!(files, ["run.json", "journal.jsonl"]);
-        assert!(there.missing[1].what.contains("line 2"), "{:?}", there.missing);
+        assert!(partial.missing[1].what.contains("line 2"), "{:?}", partial.missing);
     }
 }
