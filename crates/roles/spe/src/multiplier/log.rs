@@ -156,8 +156,7 @@ impl ResponseLogFiles {
             0 => "Collector",
             proxy => self.labels.get(usize::from(proxy) - 1).map_or("?", String::as_str),
         };
-        let ended_ns = entry.measurement.sent_ns + entry.measurement.response_ns();
-        let unix_s = (i128::from(ended_ns) + self.unix_offset_ns) / 1_000_000_000;
+        let unix_s = (i128::from(entry.measurement.ended_ns()) + self.unix_offset_ns) / 1_000_000_000;
         writeln!(text, "{}", format_line(entry, name, u64::try_from(unix_s).unwrap_or(0), std::process::id()))
     }
 }

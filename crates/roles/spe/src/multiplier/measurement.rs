@@ -14,7 +14,7 @@ use crate::connect_errors;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measurement {
-    /// `CLOCK_MONOTONIC`.
+    /// Instant of sending the request, by `CLOCK_MONOTONIC`: after connecting, if that was necessary.
     pub sent_ns: u64,
     pub status: Option<u16>,
     /// `None` for a connection that was open already.
@@ -30,6 +30,11 @@ pub struct Measurement {
 }
 
 impl Measurement {
+    /// Instant of the last byte, by `CLOCK_MONOTONIC`.
+    pub fn ended_ns(&self) -> u64 {
+        self.sent_ns + self.first_byte_ns.unwrap_or(0) + self.transfer_ns.unwrap_or(0)
+    }
+
     /// Response time as defined in the thesis.
     pub fn response_ns(&self) -> u64 {
         [self.connect_ns, self.first_byte_ns, self.transfer_ns].into_iter().flatten().sum()
