@@ -153,7 +153,7 @@ pub struct LiveCounts {
     /// Requests at a server.
     pub in_flight: Cell<u32>,
     /// Refused requests by reason. HTTP/2 requests refused before any handler saw them are counted elsewhere
-    /// ([`assay_net::connection::Resources::refused`]).
+    /// ([`assay_net::connection::Resources::refusals`]).
     pub refused: [Cell<u64>; RefusalReason::COUNT],
     /// Requests, and layer-4 connections, that got no server, by reason.
     pub no_server: [Cell<u64>; NoServerReason::COUNT],

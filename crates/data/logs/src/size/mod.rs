@@ -1,7 +1,7 @@
 //! How large a cache must be: curves of hit ratio over size for several replacement policies, from traces, access logs and
 //! workloads.
 //!
-//! [`read`] turns files, and [`workload`] streams of robots, into [`requests`] (compact records; what HTTP adds to them is in [`http`]),
+//! [`input`] turns files, and [`workload`] streams of robots, into [`requests`] (compact records; what HTTP adds to them is in [`http`]),
 //! [`curve`] simulates policies at all sizes, [`document`] is the result,
 //! and [`terminal`], [`csv`] and [`sheet()`] write it. LRU at all sizes takes one pass over the requests ([`distance`]) where that is
 //! exact. The policies themselves are in `assay_cache::policy`.

@@ -3,7 +3,7 @@
 //!
 //! The certificate is signed by an authority that the user keeps ([`assay_net::tls::intercept`]). A client that does not accept
 //! it, names another host or speaks no TLS gets no tunnel, and is counted by the kind of failure
-//! ([`crate::spec::OpenedCounters`]). A handshake has as long as the head of a request.
+//! ([`assay_protocol::evaluation::OpenedCounters`]). A handshake has as long as the head of a request.
 //!
 //! *Does not:* connect to the host. The Collector does, with the first request, and verifies the host's own certificate.
 

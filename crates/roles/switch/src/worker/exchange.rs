@@ -45,7 +45,7 @@ const COPY_MAX_BYTES: usize = 4096;
 /// Slot key of a client whose request has no server.
 const NO_SLOT: u32 = 0;
 
-/// Key under which a client holds a server slot ([`assay_net::deadlines::Deadline::keep`]).
+/// Key under which a client holds a server slot ([`assay_net::deadlines::Deadline::hold_slot`]).
 pub fn slot_key(server: ServerId) -> u32 {
     server.0 + 1
 }

@@ -1,5 +1,5 @@
-//! What is said of the requests of a log that the log does not say: which requests are for one object ([`normal`]; by what their lines
-//! have of [`fields`] and cookies, and their responses of `Vary`, [`logged`]), what is never stored, how long
+//! Rules about the requests of a log that the log does not state: which requests are for one object ([`rules`]; by the
+//! [`fields`] and cookies in their lines, and the `Vary` of their responses, [`logged_fields`]), what is never stored, how long
 //! a response is fresh; and the reverse question, which parameters, fields and cookies split objects ([`suggest`]).
 
 pub mod fields;
