@@ -95,7 +95,7 @@ fuzz:
 		--package assay-cache --package assay-workload --package assay-record
 	PROPTEST_CASES=250000 $(CARGO) test --release --test it --package assay-http
 	PROPTEST_CASES=10000 $(CARGO) test --release --test it --package assay-http2
-	for crate in proxy switch spe engine replay; do CARGO="$(CARGO)" scripts/at-random.sh $$crate || exit 1; done
+	for crate in proxy switch spe load; do CARGO="$(CARGO)" scripts/at-random.sh $$crate || exit 1; done
 
 # Results are kept in target/torture and target/soak; what was interrupted is gone on with. An hour cannot decide whether something grows
 # by a thousandth in it: what stays undecided is told, and is no failure here.

@@ -3,7 +3,7 @@
 
 use assay_lab::Description;
 use assay_lab::experiment::cells::Experiment;
-use assay_lab::topology::{self, Usual};
+use assay_lab::topology::{self, CacheDefaults};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -16,7 +16,7 @@ fuzz_target!(|text: &str| {
         Err(mistake) => assert!(mistake.to_string().contains("proxy.toml"), "{mistake}"),
     }
     let usual =
-        Usual { proxy: "builtin".into(), memory_bytes: 1 << 20, disk_bytes: 0, set: Default::default() };
+        CacheDefaults { proxy: "builtin".into(), memory_bytes: 1 << 20, disk_bytes: 0, set: Default::default() };
     match topology::read("topology.toml", "t", text, usual) {
         // One that can be resolved has caches, and all of its links are between two of them.
         Ok(choice) => {

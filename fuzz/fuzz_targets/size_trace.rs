@@ -58,7 +58,7 @@ fuzz_target!(|bytes: &[u8]| {
     let line = trace.split(|byte| *byte == b'\n').next().unwrap_or_default();
     are_columns_named_in(line);
     read_lines(trace, &ColumnNaming::FirstLine);
-    PUBLISHED_TRACES.iter().for_each(|known| read_lines(trace, &ColumnNaming::Known(known)));
+    PUBLISHED_TRACES.iter().for_each(|known| read_lines(trace, &ColumnNaming::PublishedTrace(known)));
     let names = String::from_utf8_lossy(line).into_owned();
     if check_names(&names).is_ok() {
         read_lines(trace, &ColumnNaming::Given(names));
