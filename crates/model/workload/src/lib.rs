@@ -48,6 +48,7 @@ mod schedule;
 pub mod script;
 mod server;
 pub mod sessions;
+mod specials;
 pub mod stream;
 pub mod timeline;
 mod trace;

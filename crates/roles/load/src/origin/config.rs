@@ -13,7 +13,7 @@ use assay_net::tls::server::TlsServer;
 use assay_workload::Purpose;
 use assay_workload::distribution::Sampler;
 use assay_workload::expiry::think_draws;
-use assay_workload::model::{Coding, Content, HttpVersion, OriginIndex, RobotIndex, Server, Workload};
+use assay_workload::model::{HttpVersion, OriginIndex, RobotIndex, Server, Workload};
 use assay_workload::{Object, Universe};
 use tokio::net::TcpStream;
 
@@ -64,7 +64,7 @@ impl OriginConfig {
             think_s: server.think_s.as_ref().map(Sampler::new),
             use_limit: server.connection_use_limit.as_ref().map(Sampler::new),
             idle_ns: server.idle_timeout.map(|timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)),
-            is_plain: is_plain(server),
+            is_plain: !server.specials().responses,
             delay_per_active_ns: nanoseconds(server.faults.delay_per_active_s),
             under_way: AtomicU32::new(0),
         }
@@ -107,22 +107,6 @@ impl OriginConfig {
 /// A drawn time in whole nanoseconds.
 fn nanoseconds(seconds: f64) -> u64 {
     (seconds.clamp(0.0, LONGEST_THINK_S) * SECOND_NS as f64) as u64
-}
-
-/// True for a kind of server that only serves objects.
-fn is_plain(server: &Server) -> bool {
-    let faults = &server.faults;
-    let shares = [
-        server.redirect_share,
-        server.cookies.as_ref().map_or(0.0, |cookies| cookies.share),
-        server.authentication.as_ref().map_or(0.0, |demand| demand.share),
-        server.abort_share,
-        faults.error_share,
-        faults.reset_share,
-        faults.slow_start_share,
-        faults.slow_body_share,
-    ];
-    shares.iter().all(|share| *share <= 0.0) && faults.lifetime_s.is_none() && server.headers.is_empty()
 }
 
 /// All origins of a process.
@@ -215,7 +199,7 @@ impl SharedOrigins {
             fault_history: FaultHistory::default(),
             tls: None,
             coded: CodedSizes::measure(&universe),
-            plain_contents: workload.contents.iter().map(is_plain_content).collect(),
+            plain_contents: workload.contents.iter().map(|content| !content.specials().responses).collect(),
             universe,
         }
     }
@@ -253,10 +237,6 @@ impl SharedOrigins {
             && self.plain_contents[usize::from(object.id.content)]
             && self.configs.get(origin).is_none_or(|config| config.is_plain)
     }
-}
-
-fn is_plain_content(content: &Content) -> bool {
-    content.headers.is_empty() && content.body.codings.iter().all(|coding| *coding == Coding::Identity)
 }
 
 #[cfg(test)]

@@ -18,10 +18,7 @@ use assay_workload::Purpose;
 use assay_workload::cache_assignment::{AssignmentError, Listener, Share, assign_caches};
 use assay_workload::distribution::Sampler;
 use assay_workload::mark;
-use assay_workload::model::{
-    Content, Expectation, Faults, HttpVersion, OriginIndex, RequestType, RobotAddress, RobotGroup,
-    RobotIndex, Server, Weighted, Workload,
-};
+use assay_workload::model::{HttpVersion, OriginIndex, RobotAddress, RobotGroup, RobotIndex, Workload};
 use assay_workload::{Object, ScheduleError, Timeline, Universe, UniverseError, UniverseOptions, XactId};
 use thiserror::Error;
 
@@ -236,12 +233,12 @@ impl RobotSetup {
             validation_updates: spec.behaviour.validation_updates,
             reloads_reach_origin: spec.behaviour.reloads_reach_origin,
             joins_waits: spec.joins_waits,
-            special_groups: workload.robots.iter().map(is_special_group).collect(),
-            special_contents: workload.contents.iter().map(is_special_content).collect(),
+            special_groups: workload.robots.iter().map(RobotGroup::makes_special_requests).collect(),
+            special_contents: workload.contents.iter().map(|content| content.specials().requests).collect(),
             special_origins: workload
                 .origins
                 .iter()
-                .map(|origin| is_special_server(&workload.servers[usize::from(origin.server)]))
+                .map(|origin| workload.servers[usize::from(origin.server)].specials().requests)
                 .collect(),
             sources: (0..hosts).map(source).collect(),
             address_runs,
@@ -361,35 +358,6 @@ impl RobotTls {
     pub fn name_of(&self, origin: OriginIndex) -> &TlsServerName {
         &self.names[usize::from(origin)]
     }
-}
-
-fn is_special_group(group: &RobotGroup) -> bool {
-    let may_range =
-        |types: &Weighted<RequestType>| types.items().iter().any(|(t, _)| *t == RequestType::Range);
-    may_range(&group.request_types)
-        || !group.accepts.is_empty()
-        || !group.headers.is_empty()
-        || group.abort_share > 0.0
-        || group.lifetime_s.is_some()
-        || !group.credentials.users.is_empty()
-        || group.expectation != Expectation::Never
-}
-
-/// True for a type that has codings, or is requested in parts, or brings fields of its own into requests.
-fn is_special_content(content: &Content) -> bool {
-    let types = content.behaviour.request_types.as_ref().map_or(&[][..], |types| types.items());
-    !content.body.codings.is_empty()
-        || !content.headers.is_empty()
-        || types.iter().any(|(t, _)| *t == RequestType::Range)
-}
-
-fn is_special_server(server: &Server) -> bool {
-    server.redirect_share > 0.0
-        || server.authentication.is_some()
-        || server.cookies.is_some()
-        || server.abort_share > 0.0
-        || server.body_allowed < 1.0
-        || server.faults != Faults::default()
 }
 
 impl GroupRules {
