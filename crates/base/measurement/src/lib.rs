@@ -1,11 +1,12 @@
 //! Measurements: counters and histograms of one second ([`interval`]), what an xact was, what a machine and a process did meanwhile, and
-//! what may be wrong with a figure because of it.
+//! what may be wrong with a figure because of it; and what is believed of a limit that is searched for ([`belief`]).
 //!
 //! Raw values are recorded, summaries are made late: percentiles are computed from merged histograms only ([`histogram::Histogram`]).
 //!
 //! *Does not:* store anything (that is `assay-record`), measure, judge, or touch a socket, file or clock.
 
 pub mod adapted;
+pub mod belief;
 pub mod censored;
 pub mod counts;
 pub mod declared;

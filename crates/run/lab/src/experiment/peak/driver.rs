@@ -2,8 +2,8 @@
 //! Time is what the robots' intervals say; nothing here waits.
 
 use crate::search::Search;
-use crate::search::belief::StepResult;
 use assay_measurement::adapted::Decided;
+use assay_measurement::belief::StepResult;
 use assay_measurement::measured::Measured;
 use assay_protocol::message::{Command, PhaseEvent};
 use assay_record::dir::RunDir;

@@ -6,13 +6,13 @@
 //! not kept or leaves a queue, the rate is low until nothing waits any more, so what a step shows is its own.
 //!
 //! Whether the promise was kept is for the caller to say, for all values that its numbers can have had ([`step`]). A step that is
-//! undecided is repeated; whatever comes of that counts, once ([`crate::search::belief`]).
+//! undecided is repeated; whatever comes of that counts, once ([`assay_measurement::belief`]).
 //!
 //! # How the limit is found
 //!
 //! *Limit.* `--find-peak` (`lab::experiment::peak`) is one run whose second phase adapts and has an empty script: the lab orders load factors
 //! (`Command::Load`), and the stretches between these orders are judged one by one. The search keeps a probability for each possible position
-//! of the limit, and for each step that it moved since then (`lab::search::belief`), since counting contradictions would let one series of disturbed
+//! of the limit, and for each step that it moved since then ([`assay_measurement::belief`]), since counting contradictions would let one series of disturbed
 //! steps decide. Every step counts once. Disturbances by Assay are determined without looking at the outcome (`lab::experiment::peak::step`):
 //! seconds in which it was late are excluded, and the remaining lateness is subtracted to see whether a broken step would be broken without it;
 //! errors are never excused. The search and its driver are pure; a function from `assay`, based on `report::require::Promise`, judges whether a

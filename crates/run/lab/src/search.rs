@@ -1,17 +1,15 @@
 //! The search for the highest rate at which a target keeps a promise, from steps of which each was kept or broken.
 //!
-//! [`Search`] says which rate to try next and where the limit lies; [`belief`] is the probability of each place that the
+//! [`Search`] says which rate to try next and where the limit lies; [`assay_measurement::belief`] is the probability of each place that the
 //! limit may have. The next rate is the one that the limit is as likely to lie above as below, going by all results so far; so a rate
 //! near the limit is come to again and again, from above and from below, and a step that something else broke moves nothing for good.
 //! The search ends when the limit is known closely enough.
 //!
 //! *Does not:* send a request, measure a step or decide what it showed (that is [`peak`](crate::experiment::peak)).
 
-pub mod belief;
-
 use assay_record::peak::{Between, Shift};
 
-use crate::search::belief::{Belief, StepResult};
+use assay_measurement::belief::{Belief, StepResult};
 
 /// The limit is found when it lies within this ratio …
 const CONVERGED_RATIO: f64 = 1.045;
@@ -71,7 +69,7 @@ pub struct Bracket {
 /// Two rates between which a limit lies with a probability of 95 %, in requests per second.
 pub type Range = (f64, f64);
 
-/// No target follows the function of [`crate::search::belief`] exactly: for a range that is right 19 times of 20, one of 98 % is taken.
+/// No target follows the function of [`assay_measurement::belief`] exactly: for a range that is right 19 times of 20, one of 98 % is taken.
 const INTERVAL_PROBABILITY: f64 = 0.98;
 
 fn range_of(belief: &Belief) -> Range {
