@@ -7,7 +7,6 @@
 
 use std::io::{self, ErrorKind as IoErrorKind};
 use std::net::{IpAddr, SocketAddr};
-use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 
 use assay_measurement::error_kind::ErrorKind;
@@ -15,14 +14,17 @@ use assay_net::byte_stream::ByteStream;
 use assay_workload::model::HttpVersion;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::connection::{ConnectionPipeline, ConnectionStage, ListLink, RobotConnection};
+use super::connection::{ConnectionKey, ConnectionPipeline, ConnectionStage, ListLink, RobotConnection};
+use super::recorder::Received;
 use super::response::ResponseReader;
+use super::securing::byte_stream;
 use super::streams::Streams;
-use super::worker::Worker;
-use super::xact::NONE;
+use super::worker::{RobotKey, Trigger, Worker};
+use super::xact::{XactKey, XactQueue};
 use assay_base::clock::monotonic_ns;
 use assay_net::rx_timestamps::{enable_rx_timestamps, handshake_ns};
 use assay_net::sockets::Readiness;
+use slotmap::Key;
 
 /// A connection that is made sooner needs no look at how long its handshake took.
 const QUICK_HANDSHAKE_NS: u64 = 100_000;
@@ -34,191 +36,153 @@ const TURN_BYTES: usize = 1 << 20;
 /// A request that is written sooner than that was not held up.
 const QUICK_WRITE_NS: u64 = 100_000;
 
-/// Key of a connection's socket: its place, and enough of its id to tell it from another that was there before.
-fn key_of(slot: u32, id: u64) -> u64 {
-    // The highest bit stays free: the timer has a key, too.
-    (id & 0x7fff_ffff) << 32 | u64::from(slot)
-}
-
 impl Worker {
     /// Submits a request that is ready: finds a connection, opens one, or lets it wait.
-    pub fn submit(&mut self, place: u32) {
-        let xact = &self.xacts[place as usize];
+    pub fn submit(&mut self, xact_key: XactKey, trigger: &Trigger) {
+        let xact = &self.xacts[xact_key];
         let destination = self.setup.route(xact.id.robot, xact.object.id.origin).destination;
-        let robot = &self.robots[xact.robot as usize];
+        let robot = &self.robots[xact.robot];
         let rules = &self.setup.groups[usize::from(robot.group)];
         // Requests of a robot keep their order: behind those that wait, this one waits as well.
-        if robot.waiting > 0 {
-            return self.enqueue(place);
+        if !robot.waiting.is_empty() {
+            return self.enqueue(xact_key, trigger);
         }
         if robot.version == HttpVersion::Http2 {
-            return self.submit_on_stream(place);
+            return self.submit_on_stream(xact_key, trigger);
         }
         if let Some(connection) = self.idle_connection_to(xact.robot, destination) {
-            return self.send_on(connection, place);
+            return self.send_on(connection, xact_key, trigger);
         }
         // Before pipelining: an idle connection has no responses that this request would have to wait for.
         if rules.substitution > 0.0
-            && let Some(connection) = self.idle_connection_to_substitute(place)
+            && let Some(connection) = self.idle_connection_to_substitute(xact_key)
         {
-            self.count_substituted(place);
-            return self.send_on(connection, place);
+            self.count_substituted(xact_key);
+            return self.send_on(connection, xact_key, trigger);
         }
         if xact.is_embedded()
             && let Some(connection) = self.pipeline_to(xact.robot, destination)
         {
-            return self.pipeline(connection, place);
+            return self.pipeline(connection, xact_key, trigger);
         }
-        if robot.open < rules.open_limit {
-            return self.open(place, NONE);
+        if robot.open >= rules.open_limit {
+            // All slots are taken, but one of them may be idle, to another destination.
+            let Some(oldest) = robot.idle.last else { return self.enqueue(xact_key, trigger) };
+            self.close(oldest);
         }
-        // All slots are taken, but one of them may be idle, to another destination.
-        match robot.idle.last {
-            NONE => self.enqueue(place),
-            oldest => {
-                self.close(oldest);
-                self.open(place, NONE);
-            }
-        }
+        self.open(xact_key, XactQueue::default(), trigger);
     }
 
     /// Sends the next step of an xact that is under way: on an idle connection, or on one more.
-    pub fn send_again(&mut self, place: u32) {
-        let xact = &self.xacts[place as usize];
-        if self.robots[xact.robot as usize].version == HttpVersion::Http2 {
-            return self.resubmit_on_stream(place);
+    pub fn send_again(&mut self, xact_key: XactKey, trigger: &Trigger) {
+        let xact = &self.xacts[xact_key];
+        if self.robots[xact.robot].version == HttpVersion::Http2 {
+            return self.resubmit_on_stream(xact_key, trigger);
         }
         let destination = self.setup.route(xact.id.robot, xact.object.id.origin).destination;
         match self.idle_connection_to(xact.robot, destination) {
-            Some(connection) => self.send_on(connection, place),
-            None => self.open(place, NONE),
+            Some(connection) => self.send_on(connection, xact_key, trigger),
+            None => self.open(xact_key, XactQueue::default(), trigger),
         }
     }
 
     /// Puts an xact at the end of its robot's queue.
-    pub fn enqueue(&mut self, place: u32) {
-        let xact = &self.xacts[place as usize];
-        let robot = &mut self.robots[xact.robot as usize];
-        if robot.waiting >= self.setup.groups[usize::from(robot.group)].waiting_limit {
-            let detail = format_args!("{} requests were waiting for a connection already", robot.waiting);
-            let detail = detail.to_string();
-            return self.fail(place, ErrorKind::QueueOverflow, &detail, (0, None), monotonic_ns());
+    pub fn enqueue(&mut self, xact_key: XactKey, trigger: &Trigger) {
+        let robot = &mut self.robots[self.xacts[xact_key].robot];
+        let waiting = robot.waiting.len();
+        if waiting >= self.setup.groups[usize::from(robot.group)].waiting_limit {
+            let detail = format!("{waiting} requests were waiting for a connection already");
+            let (kind, received) = (ErrorKind::QueueOverflow, Received::NOTHING);
+            return self.fail(xact_key, kind, &detail, received, monotonic_ns(), trigger);
         }
-        match std::mem::replace(&mut robot.waiting_last, place) {
-            NONE => robot.waiting_first = place,
-            last => self.xacts[last as usize].next = place,
-        }
-        robot.waiting += 1;
-        self.levels.waiting += 1;
+        robot.waiting.push(xact_key, &mut self.xacts);
+        self.recorder.levels.waiting += 1;
     }
 
     /// Takes the first xact out of a robot's queue.
-    pub fn pop_waiting(&mut self, robot: u32) -> Option<u32> {
-        let robot = &mut self.robots[robot as usize];
-        let place = robot.waiting_first;
-        if place == NONE {
-            return None;
-        }
-        let xact = &mut self.xacts[place as usize];
-        robot.waiting_first = std::mem::replace(&mut xact.next, NONE);
-        if robot.waiting_first == NONE {
-            robot.waiting_last = NONE;
-        }
-        robot.waiting -= 1;
-        self.levels.waiting -= 1;
-        Some(place)
+    pub fn pop_waiting(&mut self, robot: RobotKey) -> Option<XactKey> {
+        let xact_key = self.robots[robot].waiting.pop(&mut self.xacts)?;
+        self.recorder.levels.waiting -= 1;
+        Some(xact_key)
     }
 
     /// Gives free slots of a robot to its queue.
-    pub fn fill_slots(&mut self, robot: u32) {
-        if self.robots[robot as usize].version == HttpVersion::Http2 {
-            return self.fill_streams(robot);
+    pub fn fill_slots(&mut self, robot: RobotKey, trigger: &Trigger) {
+        if self.robots[robot].version == HttpVersion::Http2 {
+            return self.fill_streams(robot, trigger);
         }
         loop {
-            let state = &self.robots[robot as usize];
-            if state.waiting == 0 || state.open >= self.setup.groups[usize::from(state.group)].open_limit {
+            let state = &self.robots[robot];
+            if state.open >= self.setup.groups[usize::from(state.group)].open_limit {
                 return;
             }
-            let Some(place) = self.pop_waiting(robot) else { return };
-            self.make_ready(place);
-            self.open(place, NONE);
+            let Some(xact_key) = self.pop_waiting(robot) else { return };
+            self.xacts[xact_key].make_ready(monotonic_ns(), trigger.released);
+            self.open(xact_key, XactQueue::default(), trigger);
         }
     }
 
-    /// Marks an xact that waited for a connection as ready: later than it could have been by as much as Assay delayed
-    /// the xact that had the connection before, but by no more than it has waited.
-    pub fn make_ready(&mut self, place: u32) {
-        let (freed_late_us, freed_since_ns) = (self.freed_late_us, self.freed_since_ns);
-        let xact = &mut self.xacts[place as usize];
-        xact.ready_ns = monotonic_ns();
-        let waited_us = xact.ready_ns.saturating_sub(xact.due_ns) / 1_000;
-        xact.own.before(freed_late_us.min(u32::try_from(waited_us).unwrap_or(u32::MAX)));
-        let since_ns = if freed_since_ns > 0 { freed_since_ns.min(xact.due_ns) } else { xact.due_ns };
-        xact.since_ns = NonZeroU64::new(since_ns);
-    }
-
-    /// Begins a connection for an xact. `behind` is the first of those that follow on it once that has its response.
-    pub fn open(&mut self, place: u32, behind: u32) {
-        let xact = &self.xacts[place as usize];
-        let (robot, origin) = (xact.robot, xact.object.id.origin);
-        let route = self.setup.route(xact.id.robot, origin);
-        let (address, destination) = (route.address, route.destination);
-        let source = self.setup.source_of(self.robots[robot as usize].index);
+    /// Begins a connection for an xact. Those `behind` follow on it once that has its response.
+    pub fn open(&mut self, xact_key: XactKey, mut behind: XactQueue, trigger: &Trigger) {
+        let xact = &self.xacts[xact_key];
+        let (robot_key, origin) = (xact.robot, xact.object.id.origin);
+        let Self { setup, robots, connections, network, .. } = self;
+        let route = setup.route(xact.id.robot, origin);
+        let address = route.address;
+        let robot = &mut robots[robot_key];
+        let serial = robot.connections;
+        let is_multiplexed = robot.version == HttpVersion::Http2;
         let begun_ns = monotonic_ns();
-        // Id and place are known before there is a connection: the key of its socket holds both.
-        let id = self.connection_serial + 1;
-        let slot = self.connections.vacant_key() as u32;
-        let begun = begin_connect(address, source).and_then(|socket| {
+        let opened = connections.try_insert_with_key(|key| {
+            let socket = begin_connect(address, setup.source_of(robot.index))?;
             // A kernel that cannot leaves the robots' own delays unknown, which is no reason not to send.
             let _ = enable_rx_timestamps(&socket);
-            self.sockets.add(&socket, key_of(slot, id))?;
-            Ok(socket)
+            network.sockets().add(&socket, key.data().as_ffi())?;
+            let transport = byte_stream(setup, robot, socket, serial, origin)?;
+            let depth = setup.depth_of(robot.index, robot.version, robot.group, serial);
+            Ok(RobotConnection {
+                robot: robot_key,
+                serial,
+                destination: route.destination,
+                uses_left: setup.uses_of(robot.index, robot.version, robot.group, serial),
+                xact: (!is_multiplexed).then_some(xact_key),
+                response: ResponseReader::default(),
+                is_fresh: true,
+                stage: ConnectionStage::Connecting,
+                since_ns: begun_ns,
+                pipeline: ConnectionPipeline::new(depth, std::mem::take(&mut behind)),
+                link: ListLink::default(),
+                transport,
+                unsent: Vec::new(),
+                streams: is_multiplexed.then(|| Box::new(Streams::new(begun_ns))),
+            })
         });
-        let serial = self.robots[robot as usize].connections;
-        let begun = begun.and_then(|socket| self.on(socket, robot, serial, origin));
-        let transport = match begun {
-            Ok(transport) => transport,
+        let connection_key = match opened {
+            Ok(key) => key,
             Err(error) => {
                 // Only the request whose turn it is has failed. Those behind it go out on a connection of their
                 // own.
-                self.reopen_for(behind);
-                return self.fail_to_open(place, &error, address);
+                self.reopen_for(behind, trigger);
+                return self.fail_to_open(xact_key, &error, address, trigger);
             }
         };
-        self.connection_serial = id;
-        self.mark_sent(place, begun_ns);
-        let state = &mut self.robots[robot as usize];
-        state.connections += 1;
-        state.open += 1;
-        let uses_left = self.setup.uses_of(state.index, state.version, state.group, serial);
-        let depth = self.setup.depth_of(state.index, state.version, state.group, serial);
-        let streams = (state.version == HttpVersion::Http2).then(|| Box::new(Streams::new(begun_ns)));
-        let is_multiplexed = streams.is_some();
-        self.xacts[place as usize].connection = Some(serial);
-        self.connections.insert(RobotConnection {
-            id,
-            robot,
-            serial,
-            destination,
-            uses_left,
-            xact: if is_multiplexed { NONE } else { place },
-            response: ResponseReader::default(),
-            is_fresh: true,
-            stage: ConnectionStage::Connecting,
-            since_ns: begun_ns,
-            pipeline: ConnectionPipeline::new(depth, behind),
-            link: ListLink::FREE,
-            transport,
-            unsent: Vec::new(),
-            streams,
-        });
+        robot.connections += 1;
+        robot.open += 1;
+        self.mark_sent(xact_key, begun_ns, trigger);
+        self.xacts[xact_key].connection = Some(serial);
         if is_multiplexed {
-            return self.send_on_stream(slot, place);
+            return self.send_on_stream(connection_key, xact_key, trigger);
         }
-        self.link_busy(slot);
+        self.link_busy(connection_key);
     }
 
-    pub fn fail_to_open(&mut self, place: u32, error: &io::Error, address: SocketAddr) {
+    pub fn fail_to_open(
+        &mut self,
+        xact_key: XactKey,
+        error: &io::Error,
+        address: SocketAddr,
+        trigger: &Trigger,
+    ) {
         let kind = kind_of(error);
         let detail = match kind {
             ErrorKind::PortsExhausted => format!(
@@ -232,45 +196,44 @@ impl Worker {
             }
             _ => format!("cannot connect to {address}: {error}"),
         };
-        let robot = self.xacts[place as usize].robot;
-        self.fail(place, kind, &detail, (0, None), monotonic_ns());
-        self.fill_slots(robot);
+        let robot = self.xacts[xact_key].robot;
+        self.fail(xact_key, kind, &detail, Received::NOTHING, monotonic_ns(), trigger);
+        self.fill_slots(robot, trigger);
     }
 
     /// Sends an xact on a connection that was idle, or has just become so.
-    fn send_on(&mut self, slot: u32, place: u32) {
+    fn send_on(&mut self, connection_key: ConnectionKey, xact_key: XactKey, trigger: &Trigger) {
         let sent_ns = monotonic_ns();
-        self.mark_sent(place, sent_ns);
-        let connection = &mut self.connections[slot as usize];
-        connection.xact = place;
+        self.mark_sent(xact_key, sent_ns, trigger);
+        let connection = &mut self.connections[connection_key];
+        connection.xact = Some(xact_key);
         connection.response = ResponseReader::default();
-        self.xacts[place as usize].connection = Some(connection.serial);
-        self.link_busy(slot);
-        self.write_request(slot, place);
-        self.note_written(place, sent_ns);
+        self.xacts[xact_key].connection = Some(connection.serial);
+        self.link_busy(connection_key);
+        self.write_request(connection_key, xact_key, trigger);
+        self.note_written(xact_key, sent_ns);
     }
 
     /// Writes the request of an xact that a connection carries, as far as the socket takes it.
-    pub fn write_request(&mut self, slot: u32, place: u32) {
-        let connection = &mut self.connections[slot as usize];
+    pub fn write_request(&mut self, connection_key: ConnectionKey, xact_key: XactKey, trigger: &Trigger) {
+        let connection = &mut self.connections[connection_key];
         connection.uses_left = connection.uses_left.saturating_sub(1);
         let last_use = connection.uses_left == 0;
-        let is_first = connection.is_fresh && connection.xact == place;
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        if self.put_request(place, last_use, &mut scratch) {
-            self.await_continue(slot);
+        let is_first = connection.is_fresh && connection.xact == Some(xact_key);
+        let mut output = self.network.take_output();
+        if self.put_request(xact_key, last_use, &mut output) {
+            self.await_continue(connection_key, xact_key);
         }
-        let phase = self.xacts[place as usize].phase;
-        self.recorder(phase).counts.on_reused_connection += u64::from(!is_first);
-        self.write_bytes(slot, phase, &scratch);
-        self.scratch = scratch;
+        let phase = self.xacts[xact_key].phase;
+        self.recorder.counts(phase).on_reused_connection += u64::from(!is_first);
+        self.write_bytes(connection_key, phase, &output, trigger);
+        self.network.put_output(output);
     }
 
     /// Notes a request as written that was begun at `from_ns`: long after, if this thread lost its processor in
     /// between.
-    fn note_written(&mut self, place: u32, from_ns: u64) {
-        let Some(xact) = self.xacts.get_mut(place as usize) else { return };
+    fn note_written(&mut self, xact_key: XactKey, from_ns: u64) {
+        let Some(xact) = self.xacts.get_mut(xact_key) else { return };
         let held_ns = monotonic_ns().saturating_sub(from_ns);
         if held_ns >= QUICK_WRITE_NS {
             xact.own.connected_us = xact.own.connected_us.saturating_add((held_ns / 1_000) as u32);
@@ -278,8 +241,14 @@ impl Worker {
     }
 
     /// Writes bytes of a request of this phase, as far as the socket takes them.
-    pub fn write_bytes(&mut self, slot: u32, phase: u16, bytes: &[u8]) {
-        let connection = &mut self.connections[slot as usize];
+    pub fn write_bytes(
+        &mut self,
+        connection_key: ConnectionKey,
+        phase: u16,
+        bytes: &[u8],
+        trigger: &Trigger,
+    ) {
+        let connection = &mut self.connections[connection_key];
         // Behind bytes that the socket has not taken yet, these wait: a request must not overtake another.
         let written =
             if connection.unsent.is_empty() { write(&mut connection.transport, bytes) } else { Ok(0) };
@@ -290,259 +259,236 @@ impl Worker {
             connection.unsent.extend_from_slice(&bytes[written..]);
         }
         match written {
-            Ok(written) => self.recorder(phase).counts.wire_bytes_out += written as u64,
-            Err(error) => self.fail_to_write(slot, &error),
+            Ok(written) => self.recorder.counts(phase).wire_bytes_out += written as u64,
+            Err(error) => self.fail_to_write(connection_key, &error, trigger),
         }
     }
 
     /// Ends the sending on a connection that takes no more bytes.
-    fn fail_to_write(&mut self, slot: u32, error: &io::Error) {
-        let connection = &mut self.connections[slot as usize];
-        if self.xacts[connection.xact as usize].first_byte_ns == 0 {
-            return self.connection_lost(slot, error);
+    fn fail_to_write(&mut self, connection_key: ConnectionKey, error: &io::Error, trigger: &Trigger) {
+        let connection = &mut self.connections[connection_key];
+        let Some(xact_key) = connection.xact else { return };
+        if self.xacts[xact_key].first_byte_ns.is_none() {
+            return self.connection_lost(connection_key, xact_key, error, trigger);
         }
         // The target responds before it has read everything, and has stopped reading: the response counts.
         connection.unsent.clear();
         connection.uses_left = 0;
     }
 
-    /// True while the connection of `id` is there.
-    pub fn is_open(&self, slot: u32, id: u64) -> bool {
-        self.connections.get(slot as usize).is_some_and(|connection| connection.id == id)
-    }
-
-    /// Does all that the socket of this key is ready for. The connection may be gone: closed by what came before.
+    /// Does all that a connection's socket is ready for; it may have been closed by what came before. Returns the number
+    /// of responses that came to their end on its streams.
     #[inline]
-    pub fn serve_socket(&mut self, key: u64, readiness: Readiness) {
-        let slot = key as u32;
-        let Some(connection) = self.connections.get(slot as usize) else { return };
-        let id = connection.id;
-        // An event of a connection that was closed meanwhile, and whose place another has taken.
-        if key_of(slot, id) != key {
-            return;
-        }
+    pub fn serve_socket(&mut self, connection_key: ConnectionKey, readiness: Readiness) -> u32 {
+        let Some(connection) = self.connections.get(connection_key) else { return 0 };
         if !connection.is_established() {
-            self.establish(slot, readiness);
-            if !self
-                .connections
-                .get(slot as usize)
-                .is_some_and(|other| other.id == id && other.is_established())
-            {
-                return;
-            }
+            self.establish(connection_key, readiness);
         }
-        match &self.connections[slot as usize].streams {
-            Some(_) => self.flush_streams(slot),
-            None => self.write_unsent(slot),
+        let Some(connection) = self.connections.get(connection_key) else { return 0 };
+        if !connection.is_established() {
+            return 0;
         }
-        let mut taken = 0;
-        while readiness.is_readable() && self.is_open(slot, id) {
-            let RobotConnection { transport, .. } = &self.connections[slot as usize];
+        match connection.streams {
+            Some(_) => self.flush_streams(connection_key),
+            None => self.write_unsent(connection_key),
+        }
+        let (mut taken, mut responses) = (0, 0);
+        while readiness.is_readable()
+            && let Some(RobotConnection { transport, .. }) = self.connections.get_mut(connection_key)
+        {
             if taken >= TURN_BYTES
                 && !transport.has_received_close()
-                && self.sockets.rearm(transport.socket(), key).is_ok()
+                && self.network.sockets().rearm(transport.socket(), connection_key.data().as_ffi()).is_ok()
             {
-                return;
+                break;
             }
-            let mut bytes = std::mem::take(&mut self.buffer);
-            let read = self.connections[slot as usize].transport.recv(&mut bytes);
+            let mut bytes = self.network.take_input();
+            let read = transport.recv(&mut bytes);
             match &read {
-                Ok(read) if read.length == 0 => self.receive_end(slot, None),
-                Ok(read) => self.receive(slot, &bytes[..read.length], read.received),
+                Ok(read) if read.length == 0 => self.receive_end(connection_key, None),
+                Ok(read) => responses += self.receive(connection_key, &bytes[..read.length], read.received),
                 Err(error) if matches!(error.kind(), IoErrorKind::WouldBlock | IoErrorKind::Interrupted) => {}
-                Err(error) => self.receive_end(slot, Some(error)),
+                Err(error) => self.receive_end(connection_key, Some(error)),
             }
-            self.buffer = bytes;
+            self.network.put_input(bytes);
             // There is no more now, unless the end, of which nobody is told again.
             match read {
-                Ok(read) if !read.more && !readiness.is_ended() => return,
+                Ok(read) if !read.more && !readiness.is_ended() => break,
                 Ok(read) => taken += read.length,
-                Err(error) if error.kind() == IoErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == IoErrorKind::WouldBlock => break,
                 Err(_) => {}
             }
         }
+        responses
     }
 
     /// Goes on with the handshakes of a connection on which nothing can be sent yet.
-    fn establish(&mut self, slot: u32, readiness: Readiness) {
-        let connection = &mut self.connections[slot as usize];
-        let id = connection.id;
+    fn establish(&mut self, connection_key: ConnectionKey, readiness: Readiness) {
+        let connection = &mut self.connections[connection_key];
         if connection.stage == ConnectionStage::Connecting {
             if !readiness.is_connected() {
                 return;
             }
             // `SO_ERROR` has the result of a connect that did not block.
-            let connected = match connection.transport.socket().take_error() {
-                Ok(None) => Ok(()),
-                Ok(Some(error)) | Err(error) => Err(error),
-            };
-            self.finish_connect(slot, connected);
+            match connection.transport.socket().take_error() {
+                Ok(None) => self.finish_connect(connection_key),
+                Ok(Some(error)) | Err(error) => self.fail_connect(connection_key, &error),
+            }
         }
-        if self.is_open(slot, id) && self.connections[slot as usize].stage == ConnectionStage::Securing {
-            self.secure(slot);
+        let stage = self.connections.get(connection_key).map(|connection| connection.stage);
+        if stage == Some(ConnectionStage::Securing) {
+            self.secure(connection_key);
         }
     }
 
-    fn finish_connect(&mut self, slot: u32, established: io::Result<()>) {
-        let connection = &mut self.connections[slot as usize];
-        if connection.streams.is_some() {
-            return self.finish_connect_of_streams(slot, established);
-        }
-        let place = connection.xact;
-        match established {
-            Ok(()) => {
-                connection.stage = if connection.transport.is_tls() {
-                    ConnectionStage::Securing
-                } else {
-                    ConnectionStage::Established
-                };
-                self.levels.connections += 1;
-                let xact = &mut self.xacts[place as usize];
-                let connected_ns = monotonic_ns();
-                xact.connected_ns = connected_ns;
-                let took_ns = connected_ns.saturating_sub(connection.since_ns);
-                if took_ns >= QUICK_HANDSHAKE_NS
-                    && let Some(handshake_ns) = handshake_ns(connection.transport.socket())
-                {
-                    // It was made before, and nobody looked.
-                    let unnoticed_us = (took_ns.saturating_sub(handshake_ns) / 1_000) as u32;
-                    xact.own.connected_us = xact.own.connected_us.saturating_add(unnoticed_us);
-                }
-                let phase = xact.phase;
-                self.recorder(phase).counts.connections_opened += 1;
-                if self.connections[slot as usize].is_established() {
-                    self.begin_requests(slot, connected_ns);
-                }
-            }
-            Err(error) => {
-                let xact = &self.xacts[place as usize];
-                let address = self.setup.route(xact.id.robot, xact.object.id.origin).address;
-                self.close_and_resend_pipelined(slot);
-                self.fail_to_open(place, &error, address);
-            }
-        }
-    }
-
-    /// Ends the handshake of a connection that speaks HTTP/2.
-    fn finish_connect_of_streams(&mut self, slot: u32, established: io::Result<()>) {
-        if let Err(error) = established {
-            return self.fail_streams_to_open(slot, |worker, place, address| {
-                worker.fail_to_open(place, &error, address);
-            });
-        }
-        let connection = &mut self.connections[slot as usize];
+    /// Ends the TCP handshake: that of TLS begins, or the requests that wait for the connection go out.
+    fn finish_connect(&mut self, connection_key: ConnectionKey) {
+        let now_ns = monotonic_ns();
+        let connection = &mut self.connections[connection_key];
         connection.stage = if connection.transport.is_tls() {
             ConnectionStage::Securing
         } else {
             ConnectionStage::Established
         };
-        self.levels.connections += 1;
-        let now_ns = monotonic_ns();
         let took_ns = now_ns.saturating_sub(connection.since_ns);
-        let made_ns =
+        // It may have been made before, and nobody looked.
+        let handshake_ns =
             (took_ns >= QUICK_HANDSHAKE_NS).then(|| handshake_ns(connection.transport.socket())).flatten();
-        let unnoticed_us = made_ns.map_or(0, |made_ns| (took_ns.saturating_sub(made_ns) / 1_000) as u32);
-        let is_established = connection.is_established();
-        let phase = self.phase();
-        self.recorder(phase).counts.connections_opened += 1;
-        self.note_connected(slot, now_ns, unnoticed_us);
-        if is_established {
-            self.flush_streams(slot);
+        let unnoticed_us =
+            handshake_ns.map_or(0, |handshake_ns| (took_ns.saturating_sub(handshake_ns) / 1_000) as u32);
+        for xact_key in connection.xact.into_iter().chain(connection.xacts_on_streams()) {
+            let xact = &mut self.xacts[xact_key];
+            xact.connected_ns = Some(now_ns);
+            xact.own.connected_us = xact.own.connected_us.saturating_add(unnoticed_us);
+        }
+        let phase = connection.xact.map_or(self.schedule.phase(), |xact_key| self.xacts[xact_key].phase);
+        let (is_established, is_multiplexed) = (connection.is_established(), connection.streams.is_some());
+        self.recorder.levels.connections += 1;
+        self.recorder.counts(phase).connections_opened += 1;
+        match (is_established, is_multiplexed) {
+            (true, true) => self.flush_streams(connection_key),
+            (true, false) => self.begin_requests(connection_key, now_ns),
+            (false, _) => {}
+        }
+    }
+
+    /// Fails the requests that a connection was opened for, as it could not be made.
+    fn fail_connect(&mut self, connection_key: ConnectionKey, error: &io::Error) {
+        let fail = |worker: &mut Self, xact_key, address| {
+            worker.fail_to_open(xact_key, error, address, &Trigger::UNDELAYED);
+        };
+        self.fail_unestablished(connection_key, fail);
+    }
+
+    /// Closes a connection that was never established. `fail` is called for each request that it was opened for, with
+    /// the address.
+    pub fn fail_unestablished(
+        &mut self,
+        connection_key: ConnectionKey,
+        mut fail: impl FnMut(&mut Self, XactKey, SocketAddr),
+    ) {
+        let connection = &self.connections[connection_key];
+        let xacts: Vec<XactKey> = connection.xact.into_iter().chain(connection.xacts_on_streams()).collect();
+        self.close_and_resend_pipelined(connection_key, &Trigger::UNDELAYED);
+        for xact_key in xacts {
+            let xact = &self.xacts[xact_key];
+            let address = self.setup.route(xact.id.robot, xact.object.id.origin).address;
+            fail(self, xact_key, address);
         }
     }
 
     /// Writes the request that a connection was made for, and those that go with it, now that it can be used.
-    pub fn begin_requests(&mut self, slot: u32, since_ns: u64) {
-        let place = self.connections[slot as usize].xact;
-        self.write_request(slot, place);
-        self.note_written(place, since_ns);
-        self.fill_pipeline(slot);
+    pub fn begin_requests(&mut self, connection_key: ConnectionKey, since_ns: u64) {
+        let Some(xact_key) = self.connections[connection_key].xact else { return };
+        self.write_request(connection_key, xact_key, &Trigger::UNDELAYED);
+        self.note_written(xact_key, since_ns);
+        self.fill_pipeline(connection_key, &Trigger::UNDELAYED);
     }
 
     /// Writes what is left of a request.
-    fn write_unsent(&mut self, slot: u32) {
-        let RobotConnection { transport, unsent, xact, .. } = &mut self.connections[slot as usize];
+    fn write_unsent(&mut self, connection_key: ConnectionKey) {
+        let RobotConnection { transport, unsent, xact, .. } = &mut self.connections[connection_key];
         if transport.has_unsent()
             && let Err(error) = transport.flush()
         {
             // Where there is no room, the system tells when there is.
-            if error.kind() != IoErrorKind::WouldBlock && *xact != NONE {
-                self.fail_to_write(slot, &error);
+            if error.kind() != IoErrorKind::WouldBlock {
+                self.fail_to_write(connection_key, &error, &Trigger::UNDELAYED);
             }
             return;
         }
-        if unsent.is_empty() {
-            return;
-        }
+        let Some(xact_key) = xact.filter(|_| !unsent.is_empty()) else { return };
         match write(transport, unsent) {
             Ok(written) => {
                 unsent.drain(..written);
-                let phase = self.xacts[*xact as usize].phase;
-                self.recorder(phase).counts.wire_bytes_out += written as u64;
+                self.recorder.counts(self.xacts[xact_key].phase).wire_bytes_out += written as u64;
             }
-            Err(error) => self.fail_to_write(slot, &error),
+            Err(error) => self.fail_to_write(connection_key, &error, &Trigger::UNDELAYED),
         }
     }
 
     /// Handles the loss of a connection before a response began. A reused one may have been closed by the target while
     /// the request was on its way: that is no error, and the request is sent once more, on a new one.
-    pub fn connection_lost(&mut self, slot: u32, reason: &dyn std::fmt::Display) {
-        let connection = &self.connections[slot as usize];
-        let (place, robot, is_fresh) = (connection.xact, connection.robot, connection.is_fresh);
-        if self.xacts[place as usize].has_failing_fault() {
-            self.close_and_resend_pipelined(slot);
-            self.end_with_fault(place, monotonic_ns());
+    pub fn connection_lost(
+        &mut self,
+        connection_key: ConnectionKey,
+        xact_key: XactKey,
+        reason: &dyn std::fmt::Display,
+        trigger: &Trigger,
+    ) {
+        let RobotConnection { robot, is_fresh, .. } = self.connections[connection_key];
+        if self.xacts[xact_key].has_failing_fault() {
+            self.close_and_resend_pipelined(connection_key, trigger);
+            self.end_with_fault(xact_key, monotonic_ns(), trigger);
         } else if is_fresh {
-            self.close_and_resend_pipelined(slot);
-            self.fail(place, ErrorKind::ConnectionLost, reason, (0, None), monotonic_ns());
+            self.close_and_resend_pipelined(connection_key, trigger);
+            let (kind, received) = (ErrorKind::ConnectionLost, Received::NOTHING);
+            self.fail(xact_key, kind, reason, received, monotonic_ns(), trigger);
         } else {
-            let behind = self.detach_pipelined(slot);
-            self.close(slot);
-            let phase = self.xacts[place as usize].phase;
-            self.recorder(phase).counts.retries += 1;
-            self.open(place, behind);
+            let behind = self.detach_pipelined(connection_key);
+            self.close(connection_key);
+            self.recorder.counts(self.xacts[xact_key].phase).retries += 1;
+            self.open(xact_key, behind, trigger);
         }
-        self.fill_slots(robot);
+        self.fill_slots(robot, trigger);
     }
 
     /// Gives a connection to the next xact that can use it, or leaves it idle.
-    pub fn reuse(&mut self, slot: u32) {
-        let connection = &mut self.connections[slot as usize];
-        connection.xact = NONE;
+    pub fn reuse(&mut self, connection_key: ConnectionKey, trigger: &Trigger) {
+        let connection = &mut self.connections[connection_key];
+        connection.xact = None;
         connection.is_fresh = false;
         let (robot, destination) = (connection.robot, connection.destination);
-        let Some(place) = self.pop_waiting(robot) else { return self.link_idle(slot) };
-        self.make_ready(place);
-        let xact = &self.xacts[place as usize];
+        let Some(xact_key) = self.pop_waiting(robot) else { return self.link_idle(connection_key) };
+        let xact = &mut self.xacts[xact_key];
+        xact.make_ready(monotonic_ns(), trigger.released);
         if self.setup.route(xact.id.robot, xact.object.id.origin).destination == destination {
-            self.send_on(slot, place);
-            self.fill_pipeline(slot);
-        } else if self.may_use_destination(place, destination) {
-            self.count_substituted(place);
-            self.send_on(slot, place);
+            self.send_on(connection_key, xact_key, trigger);
+            self.fill_pipeline(connection_key, trigger);
+        } else if self.may_use_destination(xact_key, destination) {
+            self.count_substituted(xact_key);
+            self.send_on(connection_key, xact_key, trigger);
         } else {
-            self.close(slot);
-            self.open(place, NONE);
+            self.close(connection_key);
+            self.open(xact_key, XactQueue::default(), trigger);
         }
     }
 
     /// Closes a connection that cannot be used again, and lets the queue have its slot.
-    pub fn discard(&mut self, slot: u32) {
-        let robot = self.connections[slot as usize].robot;
-        self.close(slot);
-        self.fill_slots(robot);
+    pub fn discard(&mut self, connection_key: ConnectionKey, trigger: &Trigger) {
+        let robot = self.connections[connection_key].robot;
+        self.close(connection_key);
+        self.fill_slots(robot, trigger);
     }
 
     /// Closes a connection. What it carried is for the caller.
-    pub fn close(&mut self, slot: u32) {
-        self.unlink(slot);
-        let Some(connection) = self.connections.try_remove(slot as usize) else { return };
-        self.robots[connection.robot as usize].open -= 1;
+    pub fn close(&mut self, connection_key: ConnectionKey) {
+        let Some(connection) = self.connections.remove(connection_key, &mut self.robots) else { return };
+        self.robots[connection.robot].open -= 1;
         // One that was never made did not count as open.
         if connection.stage != ConnectionStage::Connecting {
-            self.levels.connections -= 1;
-            let phase = self.phase();
-            self.recorder(phase).counts.connections_closed += 1;
+            self.recorder.levels.connections -= 1;
+            self.recorder.counts(self.schedule.phase()).connections_closed += 1;
         }
     }
 }

@@ -1,26 +1,31 @@
 //! One connection of a robot, and its place in the lists of its robot.
 
 use assay_net::byte_stream::ByteStream;
+use slotmap::new_key_type;
 use socket2::Socket;
 
 use super::response::ResponseReader;
 use super::streams::Streams;
-use super::xact::NONE;
+use super::worker::RobotKey;
+use super::xact::{XactKey, XactQueue};
+
+new_key_type! {
+    /// Key of a connection that is open or being opened. A key of one that was closed finds nothing, whatever came
+    /// since.
+    pub struct ConnectionKey;
+}
 
 /// One connection of a robot.
 #[derive(Debug)]
 pub struct RobotConnection {
-    /// Tells it from another that has taken its place in the slab.
-    pub id: u64,
-    /// Place of its robot.
-    pub robot: u32,
+    pub robot: RobotKey,
     /// Number of the connection among those of its robot, from 0.
     pub serial: u32,
     pub destination: u16,
     /// Requests that may still be sent on it.
     pub uses_left: u32,
-    /// The request it carries, the one whose response is next; [`NONE`]: it is idle.
-    pub xact: u32,
+    /// The request it carries, the one whose response is next; none: it is idle.
+    pub xact: Option<XactKey>,
     pub response: ResponseReader,
     /// True until the first request has been carried to its end.
     pub is_fresh: bool,
@@ -55,65 +60,57 @@ impl RobotConnection {
         self.stage == ConnectionStage::Established
     }
 
+    /// Xacts on its streams, if it has streams.
+    pub fn xacts_on_streams(&self) -> impl Iterator<Item = XactKey> {
+        self.streams.iter().flat_map(|streams| streams.iter()).map(|exchange| exchange.xact)
+    }
+
     /// True if all of the requests has been written.
     pub fn is_written(&self) -> bool {
         self.unsent.is_empty() && !self.transport.has_unsent()
     }
 }
 
-/// Requests behind the one whose turn it is. Linked through the xacts: nothing is allocated.
-#[derive(Debug, Clone, Copy)]
+/// Requests behind the one whose turn it is.
+#[derive(Debug)]
 pub struct ConnectionPipeline {
-    /// Most requests that may be under way.
+    /// Most requests that may be under way, with the one whose turn it is.
     pub depth: u16,
-    /// Requests under way, with the one whose turn it is.
-    pub load: u16,
     /// The requests behind the first have yet to be written, each when its turn comes.
     pub is_unwritten: bool,
-    /// The first of those behind; [`NONE`]: there are none.
-    pub first: u32,
-    /// The last of them.
-    pub last: u32,
+    pub behind: XactQueue,
 }
 
 impl ConnectionPipeline {
-    /// For a connection that is opened for a request; `behind` is the first of those that were cut off with it.
-    pub fn new(depth: u16, behind: u32) -> Self {
-        Self { depth, load: 1, is_unwritten: behind != NONE, first: behind, last: NONE }
+    /// For a connection that is opened for a request; `behind` are those that were cut off with it.
+    pub fn new(depth: u16, behind: XactQueue) -> Self {
+        Self { depth, is_unwritten: !behind.is_empty(), behind }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.first == NONE
+    /// Requests under way, with the one whose turn it is.
+    pub fn load(&self) -> u32 {
+        1 + self.behind.len()
     }
 }
 
 /// One of a robot's lists of connections.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct ListEnds {
     /// The last that was put in.
-    pub first: u32,
+    pub first: Option<ConnectionKey>,
     /// The one that has been in it longest.
-    pub last: u32,
-}
-
-impl ListEnds {
-    /// A list of nothing.
-    pub const EMPTY: ListEnds = ListEnds { first: NONE, last: NONE };
+    pub last: Option<ConnectionKey>,
 }
 
 /// A connection's place in a list.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct ListLink {
     /// List that the connection is in, if any.
     pub list: Option<ConnectionList>,
     /// The one that was put in before it.
-    pub next: u32,
+    pub next: Option<ConnectionKey>,
     /// The one that was put in after it.
-    pub previous: u32,
-}
-
-impl ListLink {
-    pub const FREE: ListLink = ListLink { list: None, next: NONE, previous: NONE };
+    pub previous: Option<ConnectionKey>,
 }
 
 /// The lists of a robot's connections.

@@ -22,11 +22,13 @@ use super::control::{LEAD_NS, RunControl};
 use super::goal;
 use super::load_controller::{LAST_NS, LoadController, LoadRequest, ProposedChange};
 use super::log::{XactLogQueue, XactLogWriter};
+use super::network::Network;
+use super::recorder::{EXAMPLES, RobotReport};
 use super::sampling::{SAMPLE_NS, SampleMerger, WorkerSample};
 use super::schedule::LaunchSchedule;
 use super::setup::RobotSetup;
 use super::wait_joiner::WaitJoiner;
-use super::worker::{EXAMPLES, RobotReport, Worker, WorkerIo};
+use super::worker::Worker;
 use crate::monitor::{self, Identity, SelfCheck, ThreadMonitor};
 use crate::spec::{RobotsSpec, Timing};
 use crate::tally::ideal::IdealFeed;
@@ -507,8 +509,8 @@ impl WorkerAssignment {
             .then(|| ThreadMonitor::begin(identity, control.clock, &mut timer.lag_recorder()));
         let self_check = SelfCheck { monitor, breather: Yielder::new(timing.realtime) };
         let sockets = Rc::new(Sockets::new().map_err(RobotsError::Runtime)?);
-        let io = WorkerIo { timer: timer.clone(), sockets: sockets.clone(), self_check };
-        let mut worker = Worker::new(setup, control, slice, schedule, self.log, self.reports, io);
+        let network = Network::new(timer.clone(), sockets.clone(), self_check);
+        let mut worker = Worker::new(setup, control, slice, schedule, self.log, self.reports, network);
         worker.start_timers();
         // The thread has nothing else to do until the end.
         timer.drive(&sockets, &mut worker).map_err(RobotsError::Runtime)

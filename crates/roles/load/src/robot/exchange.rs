@@ -1,5 +1,6 @@
 //! Requests and responses of a robot: a request is put together, bytes of the response are judged.
 
+use std::fmt::Display;
 use std::io;
 
 use assay_cache::ideal::{FOREVER, Lookup, RequestClass as IdealRequest};
@@ -9,8 +10,8 @@ use assay_workload::Universe;
 use assay_workload::model::{HttpVersion, Method, RequestType};
 use assay_workload::object::ObjectId;
 
-use super::connection::RobotConnection;
-use super::features::{ContinueWait, ResponseKind};
+use super::connection::{ConnectionKey, RobotConnection};
+use super::features::ResponseKind;
 use super::judge::{HeadJudge, unix_second};
 use super::login::{AuthRequest, SentCredentials};
 use super::memory::{RobotMemory, cnonce};
@@ -19,8 +20,8 @@ use super::response::ResponseStart;
 use super::securing::kind_of_tls;
 use super::setup::RobotSetup;
 use super::special::path_of;
-use super::worker::Worker;
-use super::xact::{NONE, Xact};
+use super::worker::{Trigger, Worker};
+use super::xact::{Xact, XactKey};
 use crate::check::CheckVerdict;
 use crate::tally::ideal::{IdealEvent, SentLookup};
 use crate::tally::{method_name, micros};
@@ -30,26 +31,29 @@ use assay_net::rx_timestamps::RxTimestamp;
 use assay_protocol::clock::RunClock;
 use assay_workload::mark::RequestMark;
 
+/// Time that robots wait for 100 (Continue): as long as common clients do.
+const CONTINUE_TIMEOUT_NS: u64 = 1_000_000_000;
+
 /// Response that servers send on an idle connection before they close it.
 const REQUEST_TIMEOUT: &[u8] = b"HTTP/1.1 408";
 
 impl Worker {
     /// Marks an xact as sent: its date is chosen, and it is counted. Repeating it, when it is sent once more, changes
     /// nothing.
-    pub fn mark_sent(&mut self, place: u32, now_ns: u64) {
-        let xact = &mut self.xacts[place as usize];
-        if xact.sent_ns != 0 {
+    pub fn mark_sent(&mut self, xact_key: XactKey, now_ns: u64, trigger: &Trigger) {
+        let xact = &mut self.xacts[xact_key];
+        if xact.sent_ns.is_some() {
             return;
         }
-        xact.sent_ns = now_ns;
-        self.levels.in_flight += 1;
+        xact.sent_ns = Some(now_ns);
+        self.recorder.levels.in_flight += 1;
         let phase = xact.phase;
         let ready_ns = xact.earliest_send_ns();
         let late_us = micros(ready_ns, now_ns);
         xact.own.before(u32::try_from(late_us).unwrap_or(u32::MAX));
         self.control.backlog.record_delay(ready_ns, now_ns);
         // What is sent while bytes are dealt with that were read late was held back with them.
-        if late_us > u64::from(BEGUN_LATE_US) || self.unread_us > SOONER_US {
+        if late_us > u64::from(BEGUN_LATE_US) || trigger.unread_us > SOONER_US {
             xact.own.is_held_back = true;
             self.control.backlog.count_held_back(now_ns);
         }
@@ -69,7 +73,7 @@ impl Worker {
         // A POST drops what is stored when its response comes, not when it is sent: see `note_post`.
         let event = (caches && xact.may_fill())
             .then(|| note_sent(&self.setup.universe, xact, clock.since_start_us(now_ns), fresh_until));
-        self.ideal_events.extend(event);
+        self.recorder.ideal_events.extend(event);
         let recorder = self.recorder(phase);
         recorder.counts.sent += 1;
         recorder.lateness.record(late_us);
@@ -81,15 +85,15 @@ impl Worker {
         if self.setup.caches {
             let at_us = self.control.clock.since_start_us(now_ns);
             let lookup = lookup(&self.setup.universe, xact, at_us, FOREVER);
-            self.ideal_events.push(IdealEvent::Sent { lookup, basic: None });
+            self.recorder.ideal_events.push(IdealEvent::Sent { lookup, basic: None });
         }
     }
 
     /// Writes the request of an xact into `out`; true when its body waits for 100.
-    pub fn put_request(&mut self, place: u32, last_use: bool, out: &mut Vec<u8>) -> bool {
-        let Self { xacts, robots, setup, control, dates, .. } = self;
-        let xact = &mut xacts[place as usize];
-        let robot = &mut robots[xact.robot as usize];
+    pub fn put_request(&mut self, xact_key: XactKey, last_use: bool, out: &mut Vec<u8>) -> bool {
+        let Self { xacts, robots, setup, control, network, recorder, .. } = self;
+        let xact = &mut xacts[xact_key];
+        let robot = &mut robots[xact.robot];
         let start_unix_s = control.clock.start_unix_s;
         let since = |since_s: i64| start_unix_s.saturating_add_signed(since_s);
         let post_body = xact.post_body.map(|id| setup.universe.object(id));
@@ -123,65 +127,65 @@ impl Worker {
             expects,
             post_body: post_body.as_ref(),
         };
-        request.write(&setup.universe, dates, out);
+        request.write(&setup.universe, &mut network.dates, out);
         if has_cookies {
-            let phase = xact.phase;
-            self.recorder(phase).counts.cookies_sent += 1;
+            recorder.counts(xact.phase).cookies_sent += 1;
         }
         expects
     }
 
-    /// Handles bytes that came on a connection: of one response, or of several.
-    pub fn receive(&mut self, slot: u32, bytes: &[u8], received: RxTimestamp) {
+    /// Handles bytes that came on a connection: of one response, or of several. Returns the number of responses that
+    /// came to their end on its streams.
+    pub fn receive(&mut self, connection_key: ConnectionKey, bytes: &[u8], received: RxTimestamp) -> u32 {
         let now_ns = monotonic_ns();
-        self.unread_us = self.arrivals.unread_us(received, now_ns);
-        self.control.backlog.record_delay(now_ns.saturating_sub(u64::from(self.unread_us) * 1_000), now_ns);
-        self.receive_all(slot, bytes, now_ns);
-        self.unread_us = 0;
-    }
-
-    fn receive_all(&mut self, slot: u32, bytes: &[u8], now_ns: u64) {
-        let connection = &self.connections[slot as usize];
-        if connection.streams.is_some() {
-            return self.receive_on_streams(slot, bytes, now_ns);
+        let trigger = &Trigger::bytes(self.network.unread_us(received, now_ns));
+        let came_ns = now_ns.saturating_sub(u64::from(trigger.unread_us) * 1_000);
+        self.control.backlog.record_delay(came_ns, now_ns);
+        if self.connections[connection_key].streams.is_some() {
+            return self.receive_on_streams(connection_key, bytes, now_ns, trigger);
         }
-        let id = connection.id;
         let mut rest = bytes;
-        while let Some(used) = self.receive_part(slot, rest, now_ns) {
+        while let Some(used) = self.receive_part(connection_key, rest, now_ns, trigger) {
             rest = &rest[used..];
-            if rest.is_empty() || !self.is_open(slot, id) {
-                return;
+            if rest.is_empty() || !self.connections.is_open(connection_key) {
+                break;
             }
         }
+        0
     }
 
     /// Takes bytes of the response whose turn it is. How many were its own, when it is complete and more bytes can be of
     /// the one behind it.
-    fn receive_part(&mut self, slot: u32, bytes: &[u8], now_ns: u64) -> Option<usize> {
-        let Self { connections, xacts, robots, setup, control, ideal_events, .. } = self;
-        let RobotConnection { xact: place, response, robot, .. } = &mut connections[slot as usize];
-        let (place, robot, unread_us) = (*place, *robot, self.unread_us);
-        if place == NONE {
+    fn receive_part(
+        &mut self,
+        connection_key: ConnectionKey,
+        bytes: &[u8],
+        now_ns: u64,
+        trigger: &Trigger,
+    ) -> Option<usize> {
+        let Self { connections, xacts, robots, setup, control, recorder, .. } = self;
+        let RobotConnection { xact, response, robot, pipeline, .. } = &mut connections[connection_key];
+        let robot = *robot;
+        let Some(xact_key) = *xact else {
             if !bytes.starts_with(REQUEST_TIMEOUT) {
                 self.count_unrequested(bytes.len(), robot, now_ns);
             }
-            self.discard(slot);
+            self.discard(connection_key, trigger);
             return None;
+        };
+        let xact = &mut xacts[xact_key];
+        if xact.first_byte_ns.is_none() {
+            xact.begin_response(now_ns, trigger.unread_us);
+            recorder.ideal_events.extend(xact.ideal_begun(setup.shares_from, &control.clock));
         }
-        let xact = &mut xacts[place as usize];
-        if xact.first_byte_ns == 0 {
-            xact.begin_response(now_ns, unread_us);
-            ideal_events.extend(xact.ideal_begun(setup.shares_from, &control.clock));
-        }
-        let (phase, page, number) =
-            (xact.phase, if xact.is_page() { xact.page } else { NONE }, xact.id.number);
+        let (phase, page, number) = (xact.phase, xact.own_page(), xact.id.number);
         let method = method_name(xact.method);
         let mut judge = HeadJudge {
             setup,
             clock: control.clock,
             now_ns,
             xact,
-            memory: &mut robots[robot as usize].memory,
+            memory: &mut robots[robot].memory,
             cookies_taken: 0,
         };
         let before = response.body_bytes();
@@ -192,10 +196,9 @@ impl Worker {
         let is_complete = response.is_complete();
         let start = response.start().map(|start| (start.persists, start.kind.is_object()));
         let (persists, is_object) = start.unwrap_or_default();
-        let pipeline = connections[slot as usize].pipeline;
         // Bytes behind a complete response are of the next one only if its request has been written.
-        let more_may_come = is_complete && persists && !pipeline.is_empty() && !pipeline.is_unwritten;
-        let counts = &mut self.recorder(phase).counts;
+        let more_may_come = is_complete && persists && !pipeline.behind.is_empty() && !pipeline.is_unwritten;
+        let counts = recorder.counts(phase);
         counts.wire_bytes_in += match fed {
             Ok(used) if more_may_come => used as u64,
             _ => bytes.len() as u64,
@@ -204,80 +207,95 @@ impl Worker {
         counts.cookies_taken += cookies_taken;
         match fed {
             Ok(used) if more_may_come => {
-                self.finish(slot, now_ns);
+                self.finish(connection_key, xact_key, now_ns, trigger);
                 return Some(used);
             }
-            Err(error) => self.fail_response(slot, error.kind(), &error, now_ns),
+            Err(error) => {
+                self.fail_response(connection_key, xact_key, error.kind(), &error, now_ns, trigger);
+            }
             Ok(used) if is_complete && used < bytes.len() => {
                 let detail = ExtraBytes(bytes.len() - used);
-                self.fail_response(slot, ErrorKind::ExtraBytes, &detail, now_ns);
+                let kind = ErrorKind::ExtraBytes;
+                self.fail_response(connection_key, xact_key, kind, &detail, now_ns, trigger);
             }
-            Ok(_) if is_complete => self.finish(slot, now_ns),
-            Ok(_) if is_continue => self.on_continue(slot),
+            Ok(_) if is_complete => self.finish(connection_key, xact_key, now_ns, trigger),
+            Ok(_) if is_continue => self.on_continue(connection_key, xact_key, trigger),
             // Any other response (a challenge, a redirect) is read to its end, and has no links.
             Ok(_) if !is_object => {}
-            Ok(_) if self.has_reached_abort(place, body_bytes) => {
-                self.abort_response(slot, ResponseKind::ClientAborted, now_ns)
+            Ok(_) if self.has_reached_abort(xact_key, body_bytes) => {
+                let kind = ResponseKind::ClientAborted;
+                self.abort_response(connection_key, xact_key, kind, now_ns, trigger);
             }
-            Ok(_) if page != NONE => self.launch_embedded(page, number, body_bytes, now_ns),
-            Ok(_) => {}
+            Ok(_) => {
+                if let Some(page) = page {
+                    self.launch_embedded(page, number, body_bytes, now_ns, trigger);
+                }
+            }
         }
         None
     }
 
     /// Handles the end of a connection, which was closed by the other side, or broke.
-    pub fn receive_end(&mut self, slot: u32, broken: Option<&io::Error>) {
-        let now_ns = monotonic_ns();
-        let connection = &mut self.connections[slot as usize];
+    pub fn receive_end(&mut self, connection_key: ConnectionKey, broken: Option<&io::Error>) {
+        let (now_ns, trigger) = (monotonic_ns(), &Trigger::UNDELAYED);
+        let connection = &mut self.connections[connection_key];
         if connection.streams.is_some() {
-            return self.end_streams(slot, broken, now_ns);
+            return self.end_streams(connection_key, broken, now_ns);
         }
-        let place = connection.xact;
-        if place == NONE {
-            return self.discard(slot);
-        }
-        if self.xacts[place as usize].first_byte_ns == 0 {
-            return match broken {
-                Some(error) => self.connection_lost(slot, error),
-                None => self.connection_lost(slot, &"the target closed the connection without a response"),
+        let Some(xact_key) = connection.xact else { return self.discard(connection_key, trigger) };
+        if self.xacts[xact_key].first_byte_ns.is_none() {
+            let reason: &dyn Display = match broken {
+                Some(error) => error,
+                None => &"the target closed the connection without a response",
             };
+            return self.connection_lost(connection_key, xact_key, reason, trigger);
         }
-        let cut_off = broken.and_then(tls_error).filter(|_| !connection.response.is_complete());
-        match (connection.response.end(), cut_off) {
-            (Ok(()), Some(error)) => self.fail_response(slot, kind_of_tls(error), error, now_ns),
-            (Ok(()), None) => self.finish(slot, now_ns),
-            (Err(_), _) if connection.response.start().is_some_and(|start| start.origin_aborts) => {
-                self.abort_response(slot, ResponseKind::OriginAborted, now_ns);
+        let response = &mut connection.response;
+        let cut_off = broken.and_then(tls_error).filter(|_| !response.is_complete());
+        match (response.end(), cut_off) {
+            (Ok(()), Some(error)) => {
+                let kind = kind_of_tls(error);
+                self.fail_response(connection_key, xact_key, kind, error, now_ns, trigger);
             }
-            (Err(error), _) => self.fail_response(slot, error.kind(), &error, now_ns),
+            (Ok(()), None) => self.finish(connection_key, xact_key, now_ns, trigger),
+            (Err(_), _) if response.start().is_some_and(|start| start.origin_aborts) => {
+                let kind = ResponseKind::OriginAborted;
+                self.abort_response(connection_key, xact_key, kind, now_ns, trigger);
+            }
+            (Err(error), _) => {
+                self.fail_response(connection_key, xact_key, error.kind(), &error, now_ns, trigger);
+            }
         }
     }
 
     /// True once the robot has as many bytes as it wants before it aborts the response on purpose.
-    pub fn has_reached_abort(&self, place: u32, body_bytes: u64) -> bool {
-        let features = self.xacts.get(place as usize).and_then(|xact| xact.features.as_ref());
+    pub fn has_reached_abort(&self, xact_key: XactKey, body_bytes: u64) -> bool {
+        let features = self.xacts.get(xact_key).and_then(|xact| xact.features.as_ref());
         features.and_then(|features| features.abort_after).is_some_and(|enough| body_bytes > enough)
     }
 
     /// Aborts a response, on purpose: its connection is closed, and nothing is wrong.
-    fn abort_response(&mut self, slot: u32, kind: ResponseKind, now_ns: u64) {
-        let connection = &self.connections[slot as usize];
-        let (place, robot, body_bytes) =
-            (connection.xact, connection.robot, connection.response.body_bytes());
-        let Some(start) = connection.response.start().cloned() else { return };
-        let delayed_us = self.delayed_us(place);
-        let exposed_since_ns = self.xacts[place as usize].exposed_since_ns();
-        self.close_and_resend_pipelined(slot);
-        self.end_early(place, &ResponseStart { kind, ..start }, body_bytes, now_ns);
-        self.robots[robot as usize].delayed_behind_us = delayed_us;
-        (self.freed_late_us, self.freed_since_ns) = (delayed_us, exposed_since_ns);
-        self.fill_slots(robot);
-        (self.freed_late_us, self.freed_since_ns) = (0, 0);
+    fn abort_response(
+        &mut self,
+        connection_key: ConnectionKey,
+        xact_key: XactKey,
+        kind: ResponseKind,
+        now_ns: u64,
+        trigger: &Trigger,
+    ) {
+        let RobotConnection { robot, response, .. } = &self.connections[connection_key];
+        let (robot, body_bytes) = (*robot, response.body_bytes());
+        let Some(start) = response.start().cloned() else { return };
+        let released = self.xacts[xact_key].release(trigger.unread_us);
+        self.close_and_resend_pipelined(connection_key, trigger);
+        self.end_early(xact_key, &ResponseStart { kind, ..start }, body_bytes, now_ns, trigger);
+        self.robots[robot].delayed_behind_us = released.delayed_us;
+        self.fill_slots(robot, &trigger.releasing(Some(released)));
     }
 
     /// Ends an xact whose connection was lost without a response, as it was to be: the target has passed on an injected
     /// fault.
-    pub fn end_with_fault(&mut self, place: u32, now_ns: u64) {
+    pub fn end_with_fault(&mut self, xact_key: XactKey, now_ns: u64, trigger: &Trigger) {
         let verdict = CheckVerdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
         let start = ResponseStart {
             status: 0,
@@ -286,122 +304,130 @@ impl Worker {
             origin_aborts: false,
             persists: false,
         };
-        self.end_early(place, &start, 0, now_ns);
+        self.end_early(xact_key, &start, 0, now_ns, trigger);
     }
 
     /// Ends an xact that did not get what it requested, and is no error either. Nothing more of its page is launched.
-    pub fn end_early(&mut self, place: u32, start: &ResponseStart, body_bytes: u64, now_ns: u64) {
-        let xact = &self.xacts[place as usize];
-        if xact.is_page() {
-            self.give_up_children(xact.page);
+    pub fn end_early(
+        &mut self,
+        xact_key: XactKey,
+        start: &ResponseStart,
+        body_bytes: u64,
+        now_ns: u64,
+        trigger: &Trigger,
+    ) {
+        if let Some(page) = self.xacts[xact_key].own_page() {
+            self.give_up_children(page);
         }
-        self.complete(place, start, body_bytes, now_ns);
+        self.complete(xact_key, start, body_bytes, now_ns, trigger);
     }
 
     /// Ends the response of a connection's xact, complete and right.
-    fn finish(&mut self, slot: u32, now_ns: u64) {
-        let connection = &self.connections[slot as usize];
-        let (place, body_bytes) = (connection.xact, connection.response.body_bytes());
-        let robot = connection.robot;
-        let Some(start) = connection.response.start().cloned() else { return };
+    fn finish(&mut self, connection_key: ConnectionKey, xact_key: XactKey, now_ns: u64, trigger: &Trigger) {
+        let RobotConnection { robot, response, .. } = &self.connections[connection_key];
+        let (robot, body_bytes) = (*robot, response.body_bytes());
+        let Some(start) = response.start().cloned() else { return };
         // The response came before the body was sent: the other side may wait for that.
-        let persists = start.persists && !self.cancel_continue_wait(slot);
+        let persists = start.persists && !self.cancel_continue_wait(xact_key);
         // Whoever comes next should find the connection free: it is let go before anything follows.
-        self.freed_late_us = self.delayed_us(place);
-        self.freed_since_ns = self.xacts[place as usize].exposed_since_ns();
-        self.robots[robot as usize].delayed_behind_us = self.freed_late_us;
-        self.release_connection(slot, persists);
-        (self.freed_late_us, self.freed_since_ns) = (0, 0);
-        self.finish_response(place, &start, body_bytes, now_ns);
+        let released = self.xacts[xact_key].release(trigger.unread_us);
+        self.robots[robot].delayed_behind_us = released.delayed_us;
+        self.release_connection(connection_key, persists, &trigger.releasing(Some(released)));
+        self.finish_response(xact_key, &start, body_bytes, now_ns, trigger);
     }
 
     /// Acts on a response that is complete and right.
-    pub fn finish_response(&mut self, place: u32, start: &ResponseStart, body_bytes: u64, now_ns: u64) {
+    pub fn finish_response(
+        &mut self,
+        xact_key: XactKey,
+        start: &ResponseStart,
+        body_bytes: u64,
+        now_ns: u64,
+        trigger: &Trigger,
+    ) {
         match start.kind {
-            ResponseKind::Redirected(older) => return self.follow_redirect(place, older, now_ns),
+            ResponseKind::Redirected(older) => return self.follow_redirect(xact_key, older, now_ns, trigger),
             ResponseKind::Challenged | ResponseKind::ExpectationFailed => {
-                return self.retry(place, start.kind);
+                return self.retry(xact_key, start.kind, trigger);
             }
             _ => {}
         }
-        let xact = &self.xacts[place as usize];
-        if xact.is_page() && start.kind.is_object() {
-            self.launch_embedded(xact.page, xact.id.number, u64::MAX, now_ns);
-        } else if !start.kind.is_object() {
-            return self.end_early(place, start, body_bytes, now_ns);
+        if !start.kind.is_object() {
+            return self.end_early(xact_key, start, body_bytes, now_ns, trigger);
         }
-        self.complete(place, start, body_bytes, now_ns);
-    }
-
-    /// Assay's delay of an xact whose response is complete.
-    pub fn delayed_us(&self, place: u32) -> u32 {
-        self.xacts[place as usize].own.until(self.unread_us)
+        let xact = &self.xacts[xact_key];
+        if let Some(page) = xact.own_page() {
+            self.launch_embedded(page, xact.id.number, u64::MAX, now_ns, trigger);
+        }
+        self.complete(xact_key, start, body_bytes, now_ns, trigger);
     }
 
     /// Follows a redirection: the same xact requests the object at another URL.
-    fn follow_redirect(&mut self, place: u32, older: ObjectId, now_ns: u64) {
-        let object = self.setup.universe.object(older);
-        let (clock, unread_us) = (self.control.clock, self.unread_us);
-        let xact = &mut self.xacts[place as usize];
-        let elsewhere = xact.ideal_failed(&clock, now_ns);
-        xact.object = object;
-        let life = self.setup.universe.life(&xact.object, second(&clock, now_ns));
-        let again = xact.sent_lookup.is_some().then(|| {
+    fn follow_redirect(&mut self, xact_key: XactKey, older: ObjectId, now_ns: u64, trigger: &Trigger) {
+        let Self { xacts, setup, control, recorder, .. } = self;
+        let (universe, clock) = (&setup.universe, control.clock);
+        let xact = &mut xacts[xact_key];
+        recorder.ideal_events.extend(xact.ideal_failed(&clock, now_ns));
+        xact.object = universe.object(older);
+        if xact.sent_lookup.is_some() {
+            let life = universe.life(&xact.object, second(&clock, now_ns));
             let at_us = clock.since_start_us(now_ns);
-            note_sent(&self.setup.universe, xact, at_us, fresh_until_ms(at_us, life.expires_s))
-        });
-        self.ideal_events.extend(elsewhere);
-        self.ideal_events.extend(again);
-        let xact = &mut self.xacts[place as usize];
-        xact.begin_next_step(unread_us);
+            let fresh_until_ms = fresh_until_ms(at_us, life.expires_s);
+            recorder.ideal_events.push(note_sent(universe, xact, at_us, fresh_until_ms));
+        }
+        xact.begin_next_step(trigger.unread_us);
         if let Some(features) = &mut xact.features {
             features.steps += 1;
         }
-        self.send_again(place);
+        self.send_again(xact_key, trigger);
     }
 
     /// Sends the request of an xact again, as the response demands: with credentials, or without `Expect`.
-    fn retry(&mut self, place: u32, kind: ResponseKind) {
-        let unread_us = self.unread_us;
-        let xact = &mut self.xacts[place as usize];
-        xact.begin_next_step(unread_us);
-        let phase = xact.phase;
+    fn retry(&mut self, xact_key: XactKey, kind: ResponseKind, trigger: &Trigger) {
+        let xact = &mut self.xacts[xact_key];
+        xact.begin_next_step(trigger.unread_us);
         if let Some(features) = xact.features.as_mut().filter(|_| kind == ResponseKind::ExpectationFailed) {
             features.expects = false;
-            self.recorder(phase).counts.uninvited += 1;
+            self.recorder.counts(xact.phase).uninvited += 1;
         }
-        self.send_again(place);
+        self.send_again(xact_key, trigger);
     }
 
     /// Releases a connection from an xact: it goes on to the next, if there is one.
-    fn release_connection(&mut self, slot: u32, persists: bool) {
-        let connection = &self.connections[slot as usize];
+    fn release_connection(&mut self, connection_key: ConnectionKey, persists: bool, trigger: &Trigger) {
+        let connection = &self.connections[connection_key];
         let can_write = connection.uses_left > 0 && connection.is_written();
-        let pipeline = connection.pipeline;
-        match (pipeline.is_empty(), persists) {
-            (true, true) if can_write => self.reuse(slot),
-            (true, _) => self.discard(slot),
-            (false, true) if can_write || !pipeline.is_unwritten => self.advance(slot),
-            (false, _) => self.close_and_resend_pipelined(slot),
+        let pipeline = &connection.pipeline;
+        match (pipeline.behind.is_empty(), persists) {
+            (true, true) if can_write => self.reuse(connection_key, trigger),
+            (true, _) => self.discard(connection_key, trigger),
+            (false, true) if can_write || !pipeline.is_unwritten => self.advance(connection_key, trigger),
+            (false, _) => self.close_and_resend_pipelined(connection_key, trigger),
         }
     }
 
     /// Fails an xact whose response is wrong: its connection cannot be trusted any more.
-    fn fail_response(&mut self, slot: u32, kind: ErrorKind, detail: &dyn std::fmt::Display, now_ns: u64) {
-        let connection = &self.connections[slot as usize];
-        let (place, robot, body_bytes) =
-            (connection.xact, connection.robot, connection.response.body_bytes());
-        let status = connection.response.start().map(|start| start.status);
-        self.close_and_resend_pipelined(slot);
-        self.fail(place, kind, detail, (body_bytes, status), now_ns);
-        self.fill_slots(robot);
+    fn fail_response(
+        &mut self,
+        connection_key: ConnectionKey,
+        xact_key: XactKey,
+        kind: ErrorKind,
+        detail: &dyn Display,
+        now_ns: u64,
+        trigger: &Trigger,
+    ) {
+        let RobotConnection { robot, response, .. } = &self.connections[connection_key];
+        let (robot, received) = (*robot, response.received());
+        self.close_and_resend_pipelined(connection_key, trigger);
+        self.fail(xact_key, kind, detail, received, now_ns, trigger);
+        self.fill_slots(robot, trigger);
     }
 }
 
 /// Bytes after the end of a response, as text.
 struct ExtraBytes(usize);
 
-impl std::fmt::Display for ExtraBytes {
+impl Display for ExtraBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes after the end of the response", self.0)
     }
@@ -492,14 +518,14 @@ fn priority(setup: &RobotSetup, xact: &Xact) -> Option<&'static [u8]> {
     if content.embedded.is_some() {
         return Some(PRIORITY_OF_PAGE);
     }
-    (xact.page != NONE).then_some(PRIORITY_OF_EMBEDDED)
+    xact.page.map(|_| PRIORITY_OF_EMBEDDED)
 }
 
 /// Whether the request sends `Expect: 100-continue`, which HTTP/1.0 does not have.
 fn may_expect_continue(xact: &mut Xact, version: HttpVersion) -> bool {
     let Some(features) = &mut xact.features else { return false };
     let requests = features.expects && version == HttpVersion::Http11;
-    features.continue_wait = if requests { ContinueWait::begin(monotonic_ns()) } else { ContinueWait::None };
+    features.continue_until_ns = requests.then(|| monotonic_ns().saturating_add(CONTINUE_TIMEOUT_NS));
     requests
 }
 
@@ -512,6 +538,7 @@ mod tests {
     use super::*;
     use crate::origin::testing::workload;
     use crate::robot::special::request_features;
+    use crate::robot::worker::RobotKey;
 
     #[test]
     fn robots_that_accept_different_codings_look_up_different_responses_for_one_object() {
@@ -523,7 +550,8 @@ mod tests {
         let universe = Universe::new(workload.into(), 7, 1, Default::default()).expect("a universe");
         let id = ObjectId { origin: 0, content: 0, space: Space::Public, serial: 1 };
         let [first, other] = [0, second].map(|robot| {
-            let mut xact = Xact::new(XactId { robot, number: 1, place: 0 }, robot, 0, universe.object(id), 0);
+            let mut xact =
+                Xact::new(XactId { robot, number: 1, place: 0 }, RobotKey::FIRST, 0, universe.object(id), 0);
             let IdealEvent::Sent { lookup, .. } = note_sent(&universe, &mut xact, 10, FOREVER) else {
                 panic!("it is sent");
             };
@@ -549,7 +577,7 @@ mod tests {
             let universe = Universe::new(workload.into(), 7, 1, Default::default()).expect("a universe");
             let id = ObjectId { origin: 0, content: 0, space: Space::Public, serial: 1 };
             let id_of_xact = XactId { robot: 0, number: 1, place: 0 };
-            let mut xact = Xact::new(id_of_xact, 0, 0, universe.object(id), 0);
+            let mut xact = Xact::new(id_of_xact, RobotKey::FIRST, 0, universe.object(id), 0);
             xact.request_type = RequestType::Range;
             xact.features = Some(request_features(&universe, &xact, 0));
             assert_eq!(ideal_request(&universe, &xact), request);

@@ -36,7 +36,8 @@ pub struct RequestFeatures {
     pub sent_credentials: SentCredentials,
     /// The request sends `Expect: 100-continue`.
     pub expects: bool,
-    pub continue_wait: ContinueWait,
+    /// While the body of the request waits for 100 (Continue): when it is sent without.
+    pub continue_until_ns: Option<u64>,
     /// End of the xact's lifetime, if it has one.
     pub expires_ns: Option<u64>,
 }
@@ -117,27 +118,5 @@ impl ResponseKind {
     /// True if the xact got what it requested.
     pub fn is_object(self) -> bool {
         matches!(self, ResponseKind::Object | ResponseKind::Parts { .. } | ResponseKind::Coded)
-    }
-}
-
-/// Time that robots wait for 100 (Continue): as long as common clients do.
-const PATIENCE_NS: u64 = 1_000_000_000;
-
-/// Wait of a request body for a response.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ContinueWait {
-    #[default]
-    None,
-    /// For 100, until this instant.
-    Waiting {
-        /// Nanoseconds of `CLOCK_MONOTONIC`.
-        until_ns: u64,
-    },
-}
-
-impl ContinueWait {
-    /// For a request whose head is sent now.
-    pub fn begin(now_ns: u64) -> Self {
-        ContinueWait::Waiting { until_ns: now_ns.saturating_add(PATIENCE_NS) }
     }
 }

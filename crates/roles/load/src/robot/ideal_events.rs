@@ -15,7 +15,7 @@ impl Xact {
     /// Event of a response that has begun.
     pub fn ideal_begun(&self, shares_from: SharesFrom, clock: &RunClock) -> Option<IdealEvent> {
         let is_told = shares_from == SharesFrom::Begun;
-        if is_told { self.ideal_arrived(clock, self.first_byte_ns, self.own.first_us) } else { None }
+        if is_told { self.ideal_arrived(clock, self.first_byte_ns?, self.own.first_us) } else { None }
     }
 
     /// Event of an xact that ended without an error. The last bytes of its response had lain unread for `unread_us`.
@@ -79,6 +79,7 @@ mod tests {
     use assay_workload::object::{ObjectId, Space};
 
     use super::*;
+    use crate::robot::worker::RobotKey;
     use crate::tally::ideal::SentLookup;
 
     const CLOCK: RunClock = RunClock { start_ns: 0, start_unix_s: 0 };
@@ -88,7 +89,7 @@ mod tests {
         let id = ObjectId { origin: 0, content: 0, space: Space::Public, serial: 0 };
         let object = Object { id, key: 7, size_bytes: 10, cachable: true, checksum: false };
         let id = XactId { robot: 0, number: 0, place: 0 };
-        Xact { sent_lookup, first_byte_ns: 20_000, ..Xact::new(id, 0, 0, object, 0) }
+        Xact { sent_lookup, first_byte_ns: Some(20_000), ..Xact::new(id, RobotKey::FIRST, 0, object, 0) }
     }
 
     /// Events of an xact that was sent at 10, began at 20 and ended at 30.

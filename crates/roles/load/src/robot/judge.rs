@@ -49,7 +49,7 @@ impl HeadJudge<'_> {
             let verdict = CheckVerdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
             return Ok(HeadVerdict { verdict, kind, origin_aborts: false, payload: ExpectedBody::remark() });
         }
-        let requested = self.xact.requested(clock.since_start_us(self.xact.sent_ns), self.setup);
+        let requested = self.xact.requested(self.sent_us(), self.setup);
         let life_at = |at_s: i64| universe.life(&self.xact.object, at_s);
         let verdict = judge_head(&requested, &response, clock.since_start_us(self.now_ns), life_at);
         let verdict = verdict.map_err(|wrong| match wrong {
@@ -70,10 +70,15 @@ impl HeadJudge<'_> {
         Ok(HeadVerdict { verdict, kind: ResponseKind::Object, origin_aborts, payload })
     }
 
+    /// Instant of sending, in microseconds since the start of the run.
+    fn sent_us(&self) -> u64 {
+        self.clock.since_start_us(self.xact.sent_ns.unwrap_or(self.now_ns))
+    }
+
     /// Takes the origin's own delay, and the time for which it had the request, from its mark.
     fn note_origin_times(&mut self, mark: &ResponseMark) {
         // Otherwise it made the response before it was asked for: it was stored.
-        if mark.delay_us > 0 && mark.made_us >= self.clock.since_start_us(self.xact.sent_ns) {
+        if mark.delay_us > 0 && mark.made_us >= self.sent_us() {
             // For this request, or for one that this one joined.
             self.xact.own.origin_us = mark.delay_us;
         }

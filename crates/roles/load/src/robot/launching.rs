@@ -13,8 +13,8 @@ use assay_workload::digest::launch_digest;
 use assay_workload::{Child, Launch, Object, Offered};
 
 use super::special;
-use super::worker::{Robot, RobotTimerEvent, Worker};
-use super::xact::{NONE, PageLoad, Xact};
+use super::worker::{Robot, RobotKey, RobotTimerEvent, Trigger, Worker};
+use super::xact::{PageKey, PageLoad, Xact, XactKey};
 use crate::tally::{RobotRecorder, is_basic};
 use assay_base::clock::monotonic_ns;
 use assay_workload::XactId;
@@ -38,17 +38,17 @@ fn next_due_ns(due_ns: u64, now_ns: u64) -> u64 {
 
 impl Worker {
     /// Launches a request of the stream, or of a best-effort robot, that has come due.
-    pub fn launch(&mut self, launch: &Launch, due_ns: u64) {
+    pub fn launch(&mut self, launch: &Launch, due_ns: u64, trigger: &Trigger) {
         let setup = self.setup.clone();
         let universe = &setup.universe;
         let object = universe.object(launch.object);
-        let robot = self.place_of(launch.robot);
+        let robot = self.robots.key_of(launch.robot);
         self.enter_session(robot, launch.session);
-        let best_effort = self.robots[robot as usize].best_effort.is_some();
+        let best_effort = self.robots[robot].best_effort.is_some();
         let grows = self.working_set_grows(launch, robot);
         let page = self.open_page(launch, robot, due_ns, best_effort, grows);
         let id = XactId { robot: launch.robot, number: launch.number, place: 0 };
-        let place = self.insert(Xact {
+        let xact_key = self.insert(Xact {
             method: launch.method,
             request_type: launch.request_type,
             revisit: launch.revisit,
@@ -60,27 +60,34 @@ impl Worker {
         let end_ns = self.control.end_ns(launch.phase);
         if !best_effort && is_too_late(monotonic_ns(), end_ns) {
             self.recorder(launch.phase).counts.unsent_late += 1;
-            self.cancel(place, end_ns);
+            self.cancel(xact_key, end_ns);
         } else {
-            self.submit(place);
+            self.submit(xact_key, trigger);
         }
         // It is on its way; what can wait until then has waited.
         self.count_launch(launch, &object, robot, best_effort, grows);
     }
 
     /// True if an object that this launch is the first to request becomes part of the working set.
-    fn working_set_grows(&self, launch: &Launch, robot: u32) -> bool {
-        match &self.robots[robot as usize].best_effort {
+    fn working_set_grows(&self, launch: &Launch, robot: RobotKey) -> bool {
+        match &self.robots[robot].best_effort {
             Some(best_effort) => best_effort.stream.grows(),
-            None => self.schedule.working_set_grows_at(launch.due),
+            None => self.schedule.launches().working_set_grows_at(launch.due),
         }
     }
 
     /// Counts a launch as due.
-    fn count_launch(&mut self, launch: &Launch, object: &Object, robot: u32, best_effort: bool, grows: bool) {
+    fn count_launch(
+        &mut self,
+        launch: &Launch,
+        object: &Object,
+        robot: RobotKey,
+        best_effort: bool,
+        grows: bool,
+    ) {
         let offered = self.setup.universe.offered(launch, object);
         let digest = launch_digest(launch, &self.setup.universe);
-        let group = self.robots[robot as usize].group;
+        let group = self.robots[robot].group;
         let sent_bytes = self.setup.sent_bytes(group, object);
         let recorder = self.recorder(launch.phase);
         count_due(recorder, &offered, grows, sent_bytes);
@@ -91,19 +98,25 @@ impl Worker {
     }
 
     /// Makes a page of a launch that brings embedded objects, and counts those as due.
-    fn open_page(&mut self, launch: &Launch, robot: u32, due_ns: u64, best_effort: bool, grows: bool) -> u32 {
+    fn open_page(
+        &mut self,
+        launch: &Launch,
+        robot: RobotKey,
+        due_ns: u64,
+        best_effort: bool,
+        grows: bool,
+    ) -> Option<PageKey> {
         let setup = self.setup.clone();
         let universe = &setup.universe;
         let content = &universe.workload().contents[usize::from(launch.object.content)];
         if content.embedded.is_none() || !launch.carries_body() {
-            return NONE;
+            return None;
         }
-        let group = self.robots[robot as usize].group;
-        // Pages come at the rate of launches: their vectors are used again.
-        let mut children = self.spare_children.pop().unwrap_or_default();
+        let group = self.robots[robot].group;
+        let mut children = self.xacts.take_children();
         for child in universe.children(launch) {
             let object = universe.object(child.object);
-            let memory = &mut self.robots[robot as usize].memory;
+            let memory = &mut self.robots[robot].memory;
             if memory.as_mut().is_some_and(|memory| memory.holds(object.key, object.cachable)) {
                 self.recorder(launch.phase).counts.held += 1;
                 continue;
@@ -125,16 +138,23 @@ impl Worker {
             open: 1,
             incomplete: false,
         };
-        self.pages.insert(page) as u32
+        Some(self.xacts.open_page(page))
     }
 
     /// Launches the embedded objects whose links lie in the first `body_bytes` of a page. A robot requests them one
     /// after another, so each is due when the one before it has been written.
-    pub fn launch_embedded(&mut self, page: u32, number: u64, body_bytes: u64, now_ns: u64) {
+    pub fn launch_embedded(
+        &mut self,
+        page: PageKey,
+        number: u64,
+        body_bytes: u64,
+        now_ns: u64,
+        trigger: &Trigger,
+    ) {
         let mut due_ns = now_ns;
         loop {
             // Looked up anew each time: a request that fails at once can end the page.
-            let Some(state) = self.pages.get_mut(page as usize) else { return };
+            let Some(state) = self.xacts.page_mut(page) else { return };
             let Some(&child) =
                 state.children.get(state.launched).filter(|child| child.link_end <= body_bytes)
             else {
@@ -143,8 +163,8 @@ impl Worker {
             state.launched += 1;
             state.open += 1;
             let (robot, phase) = (state.robot, state.phase);
-            let place = self.launch_child(&child, robot, phase, page, number, due_ns);
-            self.submit(place);
+            let xact_key = self.launch_child(&child, robot, phase, page, number, due_ns);
+            self.submit(xact_key, trigger);
             due_ns = next_due_ns(due_ns, monotonic_ns());
         }
     }
@@ -152,43 +172,43 @@ impl Worker {
     fn launch_child(
         &mut self,
         child: &Child,
-        robot: u32,
+        robot: RobotKey,
         phase: u16,
-        page: u32,
+        page: PageKey,
         number: u64,
         due_ns: u64,
-    ) -> u32 {
-        let id = XactId { robot: self.robots[robot as usize].index, number, place: child.place };
+    ) -> XactKey {
+        let id = XactId { robot: self.robots[robot].index, number, place: child.place };
         let object = self.setup.universe.object(child.object);
         self.insert(Xact {
             request_type: child.request_type,
             revisit: child.revisit,
-            page,
+            page: Some(page),
             ..Xact::new(id, robot, phase, object, due_ns)
         })
     }
 
     /// Takes in an xact that has come due, with what is special about it.
-    fn insert(&mut self, mut xact: Xact) -> u32 {
+    fn insert(&mut self, mut xact: Xact) -> XactKey {
         xact.basic = is_basic(xact.method, xact.request_type);
-        let group = self.robots[xact.robot as usize].group;
+        let group = self.robots[xact.robot].group;
         // Plain xacts, nearly all, allocate nothing.
         if self.setup.is_special(group, &xact.object) {
             let universe = &self.setup.universe;
-            let memory = &self.robots[xact.robot as usize].memory;
+            let memory = &self.robots[xact.robot].memory;
             let session = memory.as_ref().map_or(0, |memory| memory.session());
             xact.basic = xact.basic && universe.is_plain(xact.id, xact.phase, session, &xact.object);
             xact.features = Some(special::request_features(universe, &xact, usize::from(group)));
-            let place = self.xacts.insert(xact) as u32;
-            self.set_expiry(place);
-            return place;
+            let xact_key = self.xacts.insert(xact);
+            self.set_expiry(xact_key);
+            return xact_key;
         }
-        self.xacts.insert(xact) as u32
+        self.xacts.insert(xact)
     }
 
     /// Gives up the embedded objects of a page that have not been launched.
-    pub fn give_up_children(&mut self, page: u32) {
-        let Some(state) = self.pages.get_mut(page as usize) else { return };
+    pub fn give_up_children(&mut self, page: PageKey) {
+        let Some(state) = self.xacts.page_mut(page) else { return };
         let left = (state.children.len() - state.launched) as u64;
         state.launched = state.children.len();
         state.incomplete |= left > 0;
@@ -200,15 +220,14 @@ impl Worker {
 
     /// Begins best-effort robots with a launch window somewhere within it.
     pub fn launch_in_windows(&mut self) {
-        let setup = self.setup.clone();
-        for place in 0..self.robots.len() as u32 {
-            let robot = &mut self.robots[place as usize];
-            let begin_ns = setup.begin_ns(robot.index, robot.group);
+        for key in self.robots.keys() {
+            let robot = &mut self.robots[key];
+            let begin_ns = self.setup.begin_ns(robot.index, robot.group);
             if let (Some(best_effort), 1..) = (&mut robot.best_effort, begin_ns) {
                 best_effort.busy = best_effort.most;
                 let at_ns = self.control.clock.start_ns.saturating_add(begin_ns);
                 for _ in 0..best_effort.most {
-                    self.timer.schedule(at_ns, RobotTimerEvent::BestEffort(place));
+                    self.network.schedule(at_ns, RobotTimerEvent::BestEffort(key));
                 }
             }
         }
@@ -216,64 +235,63 @@ impl Worker {
 
     /// Launches requests of all best-effort robots that have fewer under way than they may.
     pub fn launch_all_best_effort(&mut self) {
-        (0..self.robots.len() as u32).for_each(|place| self.fill_best_effort(place));
+        self.robots.keys().for_each(|robot| self.fill_best_effort(robot));
     }
 
     /// Launches as many requests of a best-effort robot as it may have under way, if it is alive.
-    pub fn fill_best_effort(&mut self, place: u32) {
+    pub fn fill_best_effort(&mut self, robot: RobotKey) {
         let free = |robot: &Robot| {
             robot.best_effort.as_ref().map_or(0, |best_effort| best_effort.most - best_effort.busy)
         };
-        for _ in 0..free(&self.robots[place as usize]) {
-            if let Some(best_effort) = &mut self.robots[place as usize].best_effort {
+        for _ in 0..free(&self.robots[robot]) {
+            if let Some(best_effort) = &mut self.robots[robot].best_effort {
                 best_effort.busy += 1;
             }
-            self.launch_best_effort(place);
+            self.launch_best_effort(robot, &Trigger::UNDELAYED);
         }
     }
 
     /// Launches the next request of a best-effort robot, one of whose requests is over, if it is alive. Which robots
     /// are alive is decided for a whole phase, by the mean of its population, as the stream does.
-    pub fn launch_best_effort(&mut self, place: u32) {
+    pub fn launch_best_effort(&mut self, robot: RobotKey, trigger: &Trigger) {
         let universe = self.setup.universe.clone();
         let population = universe.workload().schedule.phases[usize::from(self.phase())].population;
-        let alive = self.alive.unwrap_or((population.begin + population.end) / 2.0);
+        let alive = self.schedule.alive().unwrap_or((population.begin + population.end) / 2.0);
         // An interval that ends a little late launches them in the phase that follows.
         let now_ns = monotonic_ns();
-        let is_on = !self.is_draining() && now_ns < self.control.end_ns(self.phase());
-        let index = self.robots[place as usize].index;
-        let is_alive = is_on && universe.is_alive(index, alive);
+        let is_on = !self.schedule.is_draining() && now_ns < self.control.end_ns(self.phase());
+        let is_alive = is_on && universe.is_alive(self.robots[robot].index, alive);
         // An idle one is woken again, and counts as busy with that.
-        let session = if is_alive { self.session_of_next(place, now_ns) } else { None };
-        let Some(best_effort) = &mut self.robots[place as usize].best_effort else { return };
+        let session = if is_alive { self.session_of_next(robot, now_ns) } else { None };
+        let Some(best_effort) = &mut self.robots[robot].best_effort else { return };
         if !is_alive {
             best_effort.busy -= 1;
         }
         if let Some(session) = session {
             best_effort.launched += 1;
             let launch = Launch { session, ..best_effort.stream.next(&universe) };
-            self.launch(&launch, now_ns);
+            self.launch(&launch, now_ns, trigger);
         }
     }
 
     /// Releases the launch of this number, of which nothing is under way any more: the robot launches the next, at once
     /// or after a pause.
-    pub fn release_launch(&mut self, place: u32, number: u64) {
-        let robot = &self.robots[place as usize];
-        if robot.best_effort.is_none() {
+    pub fn release_launch(&mut self, robot: RobotKey, number: u64, trigger: &Trigger) {
+        let Robot { index, best_effort, .. } = &self.robots[robot];
+        if best_effort.is_none() {
             return;
         }
-        let pause = self.setup.universe.pause(robot.index, number);
+        let pause = self.setup.universe.pause(*index, number);
         if pause.is_zero() {
-            return self.launch_best_effort(place);
+            return self.launch_best_effort(robot, trigger);
         }
         let at_ns = monotonic_ns().saturating_add(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
-        self.timer.schedule(at_ns, RobotTimerEvent::BestEffort(place));
+        self.network.schedule(at_ns, RobotTimerEvent::BestEffort(robot));
     }
 
     /// Releases a launch that ended in an error: the robot goes on at once, or after a pause where the target refuses.
-    pub fn release_launch_after_error(&mut self, place: u32, kind: ErrorKind) {
-        if self.robots[place as usize].best_effort.is_none() {
+    pub fn release_launch_after_error(&mut self, robot: RobotKey, kind: ErrorKind, trigger: &Trigger) {
+        if self.robots[robot].best_effort.is_none() {
             return;
         }
         match kind {
@@ -289,9 +307,9 @@ impl Worker {
             | ErrorKind::QueueOverflow
             | ErrorKind::PortsExhausted
             | ErrorKind::DescriptorsExhausted => {
-                self.timer.schedule(monotonic_ns() + PAUSE_NS, RobotTimerEvent::BestEffort(place));
+                self.network.schedule(monotonic_ns() + PAUSE_NS, RobotTimerEvent::BestEffort(robot));
             }
-            _ => self.launch_best_effort(place),
+            _ => self.launch_best_effort(robot, trigger),
         }
     }
 }

@@ -19,156 +19,134 @@
 
 use assay_measurement::error_kind::ErrorKind;
 
-use super::connection::{ConnectionList, ConnectionPipeline, ConnectionStage};
+use super::connection::{ConnectionKey, ConnectionList, ConnectionStage, RobotConnection};
+use super::recorder::Received;
 use super::response::ResponseReader;
-use super::worker::Worker;
-use super::xact::NONE;
+use super::worker::{Trigger, Worker};
+use super::xact::{XactKey, XactQueue};
 use assay_base::clock::monotonic_ns;
 
 impl Worker {
     /// True if a busy connection may be given one more request.
-    pub fn has_room(&self, slot: u32) -> bool {
-        let connection = &self.connections[slot as usize];
-        let ConnectionPipeline { depth, load, is_unwritten, .. } = connection.pipeline;
-        connection.xact != NONE
-            && load < depth
-            && !is_unwritten
+    pub fn has_room(&self, connection: &RobotConnection) -> bool {
+        let Some(xact_key) = connection.xact else { return false };
+        let pipeline = &connection.pipeline;
+        pipeline.load() < u32::from(pipeline.depth)
+            && !pipeline.is_unwritten
             && connection.uses_left > 0
             && connection.is_established()
             && connection.is_written()
             && connection.response.start().is_none_or(|start| start.persists)
             // What is pipelined must be repeatable, if the request before it ends the connection (RFC 9112,
             // 9.3.2).
-            && !self.xacts[connection.xact as usize].method.has_body()
+            && !self.xacts[xact_key].method.has_body()
     }
 
     /// Puts a request behind those that a connection carries.
-    pub fn pipeline(&mut self, slot: u32, place: u32) {
-        self.mark_sent(place, monotonic_ns());
-        let connection = &mut self.connections[slot as usize];
-        self.xacts[place as usize].connection = Some(connection.serial);
-        let pipeline = &mut connection.pipeline;
-        pipeline.load += 1;
-        match std::mem::replace(&mut pipeline.last, place) {
-            NONE => pipeline.first = place,
-            last => self.xacts[last as usize].next = place,
-        }
-        self.write_request(slot, place);
+    pub fn pipeline(&mut self, connection_key: ConnectionKey, xact_key: XactKey, trigger: &Trigger) {
+        self.mark_sent(xact_key, monotonic_ns(), trigger);
+        let connection = &mut self.connections[connection_key];
+        self.xacts[xact_key].connection = Some(connection.serial);
+        connection.pipeline.behind.push(xact_key, &mut self.xacts);
+        self.write_request(connection_key, xact_key, trigger);
     }
 
     /// Gives the first requests of a robot's queue to a connection that may have room, as long as they can be
     /// pipelined.
-    pub fn fill_pipeline(&mut self, slot: u32) {
-        let Some(connection) = self.connections.get(slot as usize) else { return };
-        let (id, robot, destination) = (connection.id, connection.robot, connection.destination);
-        while self.is_open(slot, id) {
-            let head = self.robots[robot as usize].waiting_first;
-            if head == NONE {
-                return;
-            }
-            let xact = &self.xacts[head as usize];
+    pub fn fill_pipeline(&mut self, connection_key: ConnectionKey, trigger: &Trigger) {
+        while let Some(connection) = self.connections.get(connection_key) {
+            let robot = connection.robot;
+            let Some(first) = self.robots[robot].waiting.first() else { return };
+            let xact = &self.xacts[first];
             let fits = xact.is_embedded()
-                && self.setup.route(xact.id.robot, xact.object.id.origin).destination == destination;
-            if !fits || !self.has_room(slot) || self.pop_waiting(robot).is_none() {
+                && self.setup.route(xact.id.robot, xact.object.id.origin).destination
+                    == connection.destination;
+            if !fits || !self.has_room(connection) {
                 return;
             }
-            self.make_ready(head);
-            self.pipeline(slot, head);
+            let Some(xact_key) = self.pop_waiting(robot) else { return };
+            self.xacts[xact_key].make_ready(monotonic_ns(), trigger.released);
+            self.pipeline(connection_key, xact_key, trigger);
         }
     }
 
     /// Goes on to the next request of a pipeline, after the response to the first.
-    pub fn advance(&mut self, slot: u32) {
-        let connection = &mut self.connections[slot as usize];
-        let pipeline = &mut connection.pipeline;
-        let place = pipeline.first;
-        let is_unwritten = pipeline.is_unwritten;
-        let xact = &mut self.xacts[place as usize];
-        pipeline.first = std::mem::replace(&mut xact.next, NONE);
-        if pipeline.is_empty() {
-            pipeline.last = NONE;
-            pipeline.is_unwritten = false;
-        }
-        connection.xact = place;
+    pub fn advance(&mut self, connection_key: ConnectionKey, trigger: &Trigger) {
+        let connection = &mut self.connections[connection_key];
+        let Some(xact_key) = connection.pipeline.behind.pop(&mut self.xacts) else { return };
+        connection.xact = Some(xact_key);
         connection.response = ResponseReader::default();
         connection.is_fresh = false;
         // One at a time: one of them may be why the connection before ended (RFC 9112, 9.3.2).
-        if is_unwritten {
-            xact.connection = Some(connection.serial);
-            self.write_request(slot, place);
-        } else {
-            pipeline.load -= 1;
+        if connection.pipeline.is_unwritten {
+            connection.pipeline.is_unwritten = !connection.pipeline.behind.is_empty();
+            self.xacts[xact_key].connection = Some(connection.serial);
+            self.write_request(connection_key, xact_key, trigger);
         }
-        self.fill_pipeline(slot);
+        self.fill_pipeline(connection_key, trigger);
     }
 
-    /// Takes those behind off a connection that ends before their turn. The first of them; [`NONE`]: there are none.
-    pub fn detach_pipelined(&mut self, slot: u32) -> u32 {
-        let pipeline = &mut self.connections[slot as usize].pipeline;
-        let first = std::mem::replace(&mut pipeline.first, NONE);
-        pipeline.last = NONE;
+    /// Takes those behind off a connection that ends before their turn.
+    pub fn detach_pipelined(&mut self, connection_key: ConnectionKey) -> XactQueue {
+        let pipeline = &mut self.connections[connection_key].pipeline;
+        let behind = std::mem::take(&mut pipeline.behind);
         // Those that have not been written since were counted when they were cut off first.
         if !pipeline.is_unwritten {
-            let mut place = first;
-            while place != NONE {
-                let (phase, next) = (self.xacts[place as usize].phase, self.xacts[place as usize].next);
-                self.recorder(phase).counts.retries += 1;
-                place = next;
+            for xact in behind.iter(&self.xacts) {
+                self.recorder.counts(xact.phase).retries += 1;
             }
         }
-        first
+        behind
     }
 
-    /// Sends those that were cut off again, on a connection of their own. Its slot must be free.
-    pub fn reopen_for(&mut self, rest: u32) {
-        if rest != NONE {
-            let behind = std::mem::replace(&mut self.xacts[rest as usize].next, NONE);
-            self.open(rest, behind);
+    /// Sends those that were cut off again, on a connection of their own, for which there must be room.
+    pub fn reopen_for(&mut self, mut rest: XactQueue, trigger: &Trigger) {
+        if let Some(first) = rest.pop(&mut self.xacts) {
+            self.open(first, rest, trigger);
         }
     }
 
     /// Closes a connection, and sends what was behind the request whose turn it was again. That one is the caller's.
-    pub fn close_and_resend_pipelined(&mut self, slot: u32) {
-        let rest = self.detach_pipelined(slot);
-        self.close(slot);
-        self.reopen_for(rest);
+    pub fn close_and_resend_pipelined(&mut self, connection_key: ConnectionKey, trigger: &Trigger) {
+        let rest = self.detach_pipelined(connection_key);
+        self.close(connection_key);
+        self.reopen_for(rest, trigger);
     }
 
     /// Times out the request whose turn it is.
-    pub fn time_out(&mut self, slot: u32, now_ns: u64) {
-        let connection = &self.connections[slot as usize];
-        let (place, robot, body_bytes) =
-            (connection.xact, connection.robot, connection.response.body_bytes());
-        let status = connection.response.start().map(|start| start.status);
-        let waited_ms = now_ns.saturating_sub(self.xacts[place as usize].sent_ns) / 1_000_000;
-        let detail = match (connection.stage != ConnectionStage::Connecting, status) {
-            (false, _) => format!("no connection after {waited_ms} ms"),
-            (true, None) => format!("no response after {waited_ms} ms"),
-            (true, Some(_)) => format!("{body_bytes} body bytes after {waited_ms} ms"),
+    pub fn time_out(&mut self, connection_key: ConnectionKey, now_ns: u64) {
+        let connection = &self.connections[connection_key];
+        let Some(xact_key) = connection.xact else { return };
+        let (robot, received) = (connection.robot, connection.response.received());
+        let waited_ms = self.xacts[xact_key].waited_ms(now_ns);
+        let detail = match (connection.stage, received.status) {
+            (ConnectionStage::Connecting, _) => format!("no connection after {waited_ms} ms"),
+            (_, None) => format!("no response after {waited_ms} ms"),
+            (_, Some(_)) => format!("{} body bytes after {waited_ms} ms", received.body_bytes),
         };
-        self.close_and_resend_pipelined(slot);
-        self.fail(place, ErrorKind::TimedOut, &detail, (body_bytes, status), now_ns);
-        self.fill_slots(robot);
+        self.close_and_resend_pipelined(connection_key, &Trigger::UNDELAYED);
+        self.fail(xact_key, ErrorKind::TimedOut, &detail, received, now_ns, &Trigger::UNDELAYED);
+        self.fill_slots(robot, &Trigger::UNDELAYED);
     }
 
     /// Times out everything that a connection carries; nothing is sent again.
-    pub fn time_out_pipeline(&mut self, slot: u32, now_ns: u64) {
-        let mut behind = std::mem::replace(&mut self.connections[slot as usize].pipeline.first, NONE);
-        self.time_out(slot, now_ns);
-        while behind != NONE {
-            let place = behind;
-            behind = std::mem::replace(&mut self.xacts[place as usize].next, NONE);
-            let waited_ms = now_ns.saturating_sub(self.xacts[place as usize].sent_ns) / 1_000_000;
+    pub fn time_out_pipeline(&mut self, connection_key: ConnectionKey, now_ns: u64) {
+        let mut behind = std::mem::take(&mut self.connections[connection_key].pipeline.behind);
+        self.time_out(connection_key, now_ns);
+        while let Some(xact_key) = behind.pop(&mut self.xacts) {
+            let waited_ms = self.xacts[xact_key].waited_ms(now_ns);
             let detail = format!("still behind another request after {waited_ms} ms");
-            self.fail(place, ErrorKind::TimedOut, &detail, (0, None), now_ns);
+            let received = Received::NOTHING;
+            self.fail(xact_key, ErrorKind::TimedOut, &detail, received, now_ns, &Trigger::UNDELAYED);
         }
     }
 
     /// Lists a connection that carries a request among those that may be given more, if its depth allows.
-    pub fn link_busy(&mut self, slot: u32) {
-        match self.connections[slot as usize].pipeline.depth {
-            0 | 1 => self.unlink(slot),
-            _ => self.link(slot, ConnectionList::Pipelining),
+    pub fn link_busy(&mut self, connection_key: ConnectionKey) {
+        let Self { connections, robots, .. } = self;
+        match connections[connection_key].pipeline.depth {
+            0 | 1 => connections.unlink(connection_key, robots),
+            _ => connections.link(connection_key, ConnectionList::Pipelining, robots),
         }
     }
 }

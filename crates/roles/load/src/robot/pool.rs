@@ -1,14 +1,127 @@
-//! Connections of a robot: its idle ones, and the busy ones that may be given more requests.
+//! Connections of a worker's robots: idle ones, and busy ones that may be given more requests.
 //!
 //! Two lists for each robot, linked through the connections themselves: nothing is allocated, and a connection is in one
 //! of them at most.
 
+use std::ops::{Index, IndexMut};
 use std::time::Duration;
 
-use super::connection::{ConnectionList, ListEnds, ListLink};
-use super::worker::{Robot, Worker};
-use super::xact::NONE;
+use slotmap::SlotMap;
+
+use super::connection::{ConnectionKey, ConnectionList, ListEnds, ListLink, RobotConnection};
+use super::worker::{Robot, RobotKey, Robots, Worker};
+use super::xact::XactKey;
 use assay_base::clock::monotonic_ns;
+
+/// Connections of all robots of a worker, open or being opened.
+#[derive(Debug, Default)]
+pub struct Connections {
+    connections: SlotMap<ConnectionKey, RobotConnection>,
+}
+
+impl Connections {
+    /// Adds the connection that `open` makes; its key is that of its socket. Nothing is added if it fails.
+    pub fn try_insert_with_key<E>(
+        &mut self,
+        open: impl FnOnce(ConnectionKey) -> Result<RobotConnection, E>,
+    ) -> Result<ConnectionKey, E> {
+        self.connections.try_insert_with_key(open)
+    }
+
+    /// False: it was closed.
+    #[inline]
+    pub fn is_open(&self, key: ConnectionKey) -> bool {
+        self.connections.contains_key(key)
+    }
+
+    /// None: it was closed.
+    #[inline]
+    pub fn get(&self, key: ConnectionKey) -> Option<&RobotConnection> {
+        self.connections.get(key)
+    }
+
+    /// None: it was closed.
+    #[inline]
+    pub fn get_mut(&mut self, key: ConnectionKey) -> Option<&mut RobotConnection> {
+        self.connections.get_mut(key)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (ConnectionKey, &RobotConnection)> {
+        self.connections.iter()
+    }
+
+    /// Takes a connection out, and out of its robot's lists.
+    pub fn remove(&mut self, key: ConnectionKey, robots: &mut Robots) -> Option<RobotConnection> {
+        if self.connections.contains_key(key) {
+            self.unlink(key, robots);
+        }
+        self.connections.remove(key)
+    }
+
+    /// First connection of a list, from `first` on, of which this is true.
+    fn find(
+        &self,
+        first: Option<ConnectionKey>,
+        mut is_right: impl FnMut(&RobotConnection) -> bool,
+    ) -> Option<ConnectionKey> {
+        self.list(first).find(|(_, connection)| is_right(connection)).map(|(key, _)| key)
+    }
+
+    /// Connections of a list, from `first` on.
+    pub fn list(
+        &self,
+        first: Option<ConnectionKey>,
+    ) -> impl Iterator<Item = (ConnectionKey, &RobotConnection)> {
+        let with_key = |key| (key, &self.connections[key]);
+        std::iter::successors(first.map(with_key), move |(_, connection)| connection.link.next.map(with_key))
+    }
+
+    /// Puts a connection into a list, and takes it out of the one it is in.
+    pub fn link(&mut self, key: ConnectionKey, of: ConnectionList, robots: &mut Robots) {
+        self.unlink(key, robots);
+        let connection = &mut self.connections[key];
+        let list = robots[connection.robot].list(of);
+        let next = list.first.replace(key);
+        connection.link = ListLink { list: Some(of), next, previous: None };
+        match next {
+            None => list.last = Some(key),
+            Some(next) => self.connections[next].link.previous = Some(key),
+        }
+    }
+
+    /// Takes a connection out of the list it is in, if any.
+    pub fn unlink(&mut self, key: ConnectionKey, robots: &mut Robots) {
+        let connection = &mut self.connections[key];
+        let ListLink { list: Some(of), next, previous } = std::mem::take(&mut connection.link) else {
+            return;
+        };
+        let list = robots[connection.robot].list(of);
+        match previous {
+            None => list.first = next,
+            Some(previous) => self.connections[previous].link.next = next,
+        }
+        match next {
+            None => list.last = previous,
+            Some(next) => self.connections[next].link.previous = previous,
+        }
+    }
+}
+
+impl Index<ConnectionKey> for Connections {
+    type Output = RobotConnection;
+
+    #[inline]
+    fn index(&self, key: ConnectionKey) -> &RobotConnection {
+        &self.connections[key]
+    }
+}
+
+impl IndexMut<ConnectionKey> for Connections {
+    #[inline]
+    fn index_mut(&mut self, key: ConnectionKey) -> &mut RobotConnection {
+        &mut self.connections[key]
+    }
+}
 
 impl Robot {
     fn list(&mut self, of: ConnectionList) -> &mut ListEnds {
@@ -21,98 +134,48 @@ impl Robot {
 
 impl Worker {
     /// Idle connection of a robot to a destination, the one that was used last.
-    pub fn idle_connection_to(&self, robot: u32, destination: u16) -> Option<u32> {
-        let mut slot = self.robots[robot as usize].idle.first;
-        while slot != NONE {
-            let connection = &self.connections[slot as usize];
-            if connection.destination == destination {
-                return Some(slot);
-            }
-            slot = connection.link.next;
-        }
-        None
+    pub fn idle_connection_to(&self, robot: RobotKey, destination: u16) -> Option<ConnectionKey> {
+        let idle = self.robots[robot].idle.first;
+        self.connections.find(idle, |connection| connection.destination == destination)
     }
 
     /// Idle connection to a destination that stands for that of an xact, if this one may take it.
-    pub fn idle_connection_to_substitute(&self, place: u32) -> Option<u32> {
-        let xact = &self.xacts[place as usize];
+    pub fn idle_connection_to_substitute(&self, xact_key: XactKey) -> Option<ConnectionKey> {
+        let xact = &self.xacts[xact_key];
         let others = &self.setup.substitutes[usize::from(xact.object.id.origin)];
         let mut found = others.iter().filter_map(|other| self.idle_connection_to(xact.robot, *other));
-        found.next().filter(|_| self.is_for_substitutes(place))
+        found.next().filter(|_| self.is_for_substitutes(xact_key))
     }
 
     /// True if a connection to a destination that is not its own may carry an xact.
-    pub fn may_use_destination(&self, place: u32, destination: u16) -> bool {
-        let origin = self.xacts[place as usize].object.id.origin;
-        self.setup.substitutes[usize::from(origin)].contains(&destination) && self.is_for_substitutes(place)
+    pub fn may_use_destination(&self, xact_key: XactKey, destination: u16) -> bool {
+        let origin = self.xacts[xact_key].object.id.origin;
+        self.setup.substitutes[usize::from(origin)].contains(&destination)
+            && self.is_for_substitutes(xact_key)
     }
 
     /// Counts an xact that goes out on a connection to a destination that is not its own.
-    pub fn count_substituted(&mut self, place: u32) {
-        let phase = self.xacts[place as usize].phase;
-        self.recorder(phase).counts.substituted += 1;
+    pub fn count_substituted(&mut self, xact_key: XactKey) {
+        self.recorder.counts(self.xacts[xact_key].phase).substituted += 1;
     }
 
-    fn is_for_substitutes(&self, place: u32) -> bool {
-        let xact = &self.xacts[place as usize];
-        let group = self.robots[xact.robot as usize].group;
-        self.setup.takes_substitutes(group, xact.id)
+    fn is_for_substitutes(&self, xact_key: XactKey) -> bool {
+        let xact = &self.xacts[xact_key];
+        self.setup.takes_substitutes(self.robots[xact.robot].group, xact.id)
     }
 
     /// Connection of a robot to a destination that has room for one more request, the one with the fewest under way.
-    pub fn pipeline_to(&self, robot: u32, destination: u16) -> Option<u32> {
-        let mut slot = self.robots[robot as usize].pipelining.first;
-        let mut found = None;
-        while slot != NONE {
-            let connection = &self.connections[slot as usize];
-            let load = connection.pipeline.load;
-            if connection.destination == destination
-                && found.is_none_or(|(_, least)| load < least)
-                && self.has_room(slot)
-            {
-                found = Some((slot, load));
-            }
-            slot = connection.link.next;
-        }
-        found.map(|(slot, _)| slot)
+    pub fn pipeline_to(&self, robot: RobotKey, destination: u16) -> Option<ConnectionKey> {
+        let busy = self.connections.list(self.robots[robot].pipelining.first);
+        busy.filter(|(_, connection)| connection.destination == destination && self.has_room(connection))
+            .min_by_key(|(_, connection)| connection.pipeline.load())
+            .map(|(key, _)| key)
     }
 
     /// Lists a connection that carries nothing any more as idle.
-    pub fn link_idle(&mut self, slot: u32) {
-        self.connections[slot as usize].since_ns = monotonic_ns();
-        self.link(slot, ConnectionList::Idle);
-    }
-
-    /// Puts a connection into a list, and takes it out of the one it is in.
-    pub fn link(&mut self, slot: u32, of: ConnectionList) {
-        self.unlink(slot);
-        let connection = &mut self.connections[slot as usize];
-        let list = self.robots[connection.robot as usize].list(of);
-        let next = std::mem::replace(&mut list.first, slot);
-        connection.link = ListLink { list: Some(of), next, previous: NONE };
-        match next {
-            NONE => list.last = slot,
-            next => self.connections[next as usize].link.previous = slot,
-        }
-    }
-
-    /// Takes a connection out of the list it is in, if any.
-    pub fn unlink(&mut self, slot: u32) {
-        let connection = &mut self.connections[slot as usize];
-        let ListLink { list: Some(of), next, previous } =
-            std::mem::replace(&mut connection.link, ListLink::FREE)
-        else {
-            return;
-        };
-        let list = self.robots[connection.robot as usize].list(of);
-        match previous {
-            NONE => list.first = next,
-            previous => self.connections[previous as usize].link.next = next,
-        }
-        match next {
-            NONE => list.last = previous,
-            next => self.connections[next as usize].link.previous = previous,
-        }
+    pub fn link_idle(&mut self, connection_key: ConnectionKey) {
+        self.connections[connection_key].since_ns = monotonic_ns();
+        self.connections.link(connection_key, ConnectionList::Idle, &mut self.robots);
     }
 
     /// Looks through all connections for responses that take too long, and for those that were idle for too long.
@@ -120,70 +183,70 @@ impl Worker {
         if self.setup.has_sessions {
             self.check_sessions(now_ns);
         }
-        let is_past = |since_ns: u64, patience: Duration| now_ns > since_ns + patience.as_nanos() as u64;
-        // Collected first: closing a connection changes the slab.
+        let is_past = |since_ns: u64, limit: Duration| now_ns > since_ns + limit.as_nanos() as u64;
+        // Collected first: closing one connection can close others and open new ones.
         let (mut late, mut idle_too_long) = (Vec::new(), Vec::new());
         let mut multiplexed = Vec::new();
-        for (slot, connection) in &self.connections {
+        for (key, connection) in self.connections.iter() {
             if connection.streams.as_ref().is_some_and(|streams| streams.load > 0) {
-                multiplexed.push((slot as u32, connection.id));
+                multiplexed.push(key);
                 continue;
             }
-            if connection.xact != NONE {
-                if is_past(self.xacts[connection.xact as usize].sent_ns, self.setup.timeout) {
-                    late.push((slot as u32, connection.id));
+            if let Some(xact) = connection.xact {
+                if self.xacts[xact].sent_ns.is_some_and(|sent_ns| is_past(sent_ns, self.setup.timeout)) {
+                    late.push(key);
                 }
                 continue;
             }
-            let group = usize::from(self.robots[connection.robot as usize].group);
-            let patience = self.setup.groups[group].idle_timeout;
-            if patience.is_some_and(|patience| is_past(connection.since_ns, patience)) {
-                idle_too_long.push(slot as u32);
+            let group = usize::from(self.robots[connection.robot].group);
+            let timeout = self.setup.groups[group].idle_timeout;
+            if timeout.is_some_and(|timeout| is_past(connection.since_ns, timeout)) {
+                idle_too_long.push(key);
             }
         }
-        for slot in idle_too_long {
-            self.close(slot);
+        for key in idle_too_long {
+            self.close(key);
         }
         let timeout = self.setup.timeout;
-        for (slot, id) in multiplexed {
-            if !self.is_open(slot, id) {
-                continue;
-            }
-            if let Some(streams) = &mut self.connections[slot as usize].streams {
+        for key in multiplexed {
+            let Some(connection) = self.connections.get_mut(key) else { continue };
+            if let Some(streams) = &mut connection.streams {
                 streams.refill(now_ns);
             }
-            let is_late = |worker: &Self, place: u32| is_past(worker.xacts[place as usize].sent_ns, timeout);
-            self.time_out_streams(slot, is_late, now_ns);
+            let is_late = |worker: &Self, xact_key: XactKey| {
+                worker.xacts[xact_key].sent_ns.is_some_and(|sent_ns| is_past(sent_ns, timeout))
+            };
+            self.time_out_streams(key, is_late, now_ns);
         }
-        for (slot, id) in late {
+        for key in late {
             // One that is given up may have taken another with it.
-            if self.is_open(slot, id) {
-                self.time_out(slot, now_ns);
+            if self.connections.is_open(key) {
+                self.time_out(key, now_ns);
             }
         }
     }
 
     /// Gives up all xacts that are under way.
     pub fn time_out_all(&mut self, now_ns: u64) {
-        let busy = self.connections.iter().filter(|(_, connection)| connection.xact != NONE);
-        let busy: Vec<(u32, u64)> = busy.map(|(slot, connection)| (slot as u32, connection.id)).collect();
-        for (slot, id) in busy {
-            if self.is_open(slot, id) {
-                self.time_out_pipeline(slot, now_ns);
+        let busy = self.connections.iter().filter(|(_, connection)| connection.xact.is_some());
+        let busy: Vec<ConnectionKey> = busy.map(|(key, _)| key).collect();
+        for key in busy {
+            if self.connections.is_open(key) {
+                self.time_out_pipeline(key, now_ns);
             }
         }
-        let multiplexed: Vec<u32> = self.connections.iter().map(|(slot, _)| slot as u32).collect();
-        for slot in multiplexed {
-            if self.connections.get(slot as usize).is_some_and(|connection| connection.streams.is_some()) {
-                self.time_out_streams(slot, |_, _| true, now_ns);
+        for key in self.all_connections() {
+            if self.connections.get(key).is_some_and(|connection| connection.streams.is_some()) {
+                self.time_out_streams(key, |_, _| true, now_ns);
             }
         }
     }
 
     pub fn close_all(&mut self) {
-        let all: Vec<u32> = self.connections.iter().map(|(slot, _)| slot as u32).collect();
-        for slot in all {
-            self.close(slot);
-        }
+        self.all_connections().into_iter().for_each(|key| self.close(key));
+    }
+
+    fn all_connections(&self) -> Vec<ConnectionKey> {
+        self.connections.iter().map(|(key, _)| key).collect()
     }
 }

@@ -4,6 +4,7 @@ use assay_http::date::DateCache;
 use assay_workload::mark::RequestMark;
 use assay_workload::model::{HttpVersion, Method};
 use assay_workload::{Object, Universe};
+use memchr::{memchr, memmem, memrchr};
 
 use super::features::RequestFeatures;
 use super::setup::TargetRoute;
@@ -109,6 +110,46 @@ impl OutgoingRequest<'_> {
     }
 }
 
+/// A request that [`OutgoingRequest::write`] has put together, taken apart for HTTP/2.
+#[derive(Debug, Clone, Copy)]
+pub struct WrittenRequest<'a> {
+    pub method: &'a [u8],
+    pub target: &'a [u8],
+    /// Lines of the fields, each with its end.
+    lines: &'a [u8],
+    pub body: &'a [u8],
+}
+
+impl<'a> WrittenRequest<'a> {
+    /// None: this is no request that [`OutgoingRequest::write`] has put together.
+    pub fn split(request: &'a [u8]) -> Option<Self> {
+        let line_end = memchr(b'\r', request)?;
+        let (line, lines) = (&request[..line_end], &request[line_end + 2..]);
+        let method_end = memchr(b' ', line)?;
+        let target_end = memrchr(b' ', line)?;
+        let head_end = memmem::find(lines, b"\r\n\r\n")?;
+        Some(Self {
+            method: &line[..method_end],
+            target: line.get(method_end + 1..target_end)?,
+            lines: &lines[..head_end + 2],
+            body: &lines[head_end + 4..],
+        })
+    }
+
+    /// Names and values of the fields but `Host`, in order.
+    pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+        let mut rest = self.lines;
+        let field = move || {
+            let end = memchr(b'\r', rest)?;
+            let (line, more) = (&rest[..end], &rest[end + 2..]);
+            rest = more;
+            let colon = memchr(b':', line)?;
+            Some((&line[..colon], line[colon + 1..].trim_ascii()))
+        };
+        std::iter::from_fn(field).filter(|(name, _)| !name.eq_ignore_ascii_case(b"host"))
+    }
+}
+
 /// Appends the target of a request: a path, or the whole URL where requests take the `absolute` route.
 pub fn write_target(universe: &Universe, object: &Object, absolute: Option<&TargetRoute>, out: &mut Vec<u8>) {
     if let Some(route) = absolute {
@@ -126,5 +167,30 @@ pub fn write_body(universe: &Universe, object: &Object, out: &mut Vec<u8>) {
         let chunk = body.chunk(universe.pool(), at, usize::MAX);
         out.extend_from_slice(chunk);
         at += chunk.len() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_of_more_fields_than_a_head_may_have_is_taken_apart_all_the_same() {
+        let mut request = b"POST /a?b HTTP/1.1\r\nHost: h:1\r\n".to_vec();
+        for field in 0..500 {
+            request.extend_from_slice(format!("X-{field}: {}\r\n", "v: ".repeat(field)).as_bytes());
+        }
+        request.extend_from_slice(b"\r\na\r\n\r\nbody");
+        let split = WrittenRequest::split(&request).expect("is a request");
+        assert_eq!(
+            (split.method, split.target, split.body),
+            (&b"POST"[..], &b"/a?b"[..], &b"a\r\n\r\nbody"[..])
+        );
+        let fields: Vec<_> = split.fields().collect();
+        assert_eq!(
+            (fields.len(), fields[0], fields[2]),
+            (500, (&b"X-0"[..], &b""[..]), (&b"X-2"[..], &b"v: v:"[..]))
+        );
+        assert!(WrittenRequest::split(b"").is_none() && WrittenRequest::split(b"GET\r\n\r\n").is_none());
     }
 }

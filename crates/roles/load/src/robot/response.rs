@@ -12,6 +12,7 @@ use assay_workload::mark;
 
 use super::expected_body::ExpectedBody;
 use super::features::ResponseKind;
+use super::recorder::Received;
 use super::response_error::ResponseError;
 use crate::check::CheckVerdict;
 
@@ -157,6 +158,10 @@ impl ResponseReader {
     }
 
     /// Body bytes so far.
+    pub fn received(&self) -> Received {
+        Received { status: self.start().map(|start| start.status), body_bytes: self.body_bytes() }
+    }
+
     pub fn body_bytes(&self) -> u64 {
         self.payload.as_ref().map_or(0, ExpectedBody::received)
     }

@@ -10,71 +10,70 @@ use assay_net::tls::error::{TlsError, TlsErrorKind};
 use assay_workload::model::HttpVersion;
 use socket2::Socket;
 
-use super::connection::ConnectionStage;
-use super::worker::Worker;
+use super::connection::{ConnectionKey, ConnectionStage};
+use super::recorder::Received;
+use super::setup::RobotSetup;
+use super::worker::{Robot, Trigger, Worker};
+use super::xact::XactKey;
+
+/// Byte stream of a robot's connection of this serial to an origin or to what stands for it.
+pub fn byte_stream(
+    setup: &RobotSetup,
+    robot: &mut Robot,
+    socket: Socket,
+    serial: u32,
+    origin: u16,
+) -> io::Result<ByteStream<Socket>> {
+    let Some(tls) = &setup.tls else { return Ok(ByteStream::cleartext(socket)) };
+    let client = robot.tls.get_or_insert_with(|| {
+        Box::new(match robot.version {
+            HttpVersion::Http2 => tls.client.with_protocol(HTTP_2),
+            _ => tls.client.with_own_sessions(),
+        })
+    });
+    let resumes = setup.resumes(tls, robot.index, serial);
+    let session = client.connect(tls.name_of(origin), resumes);
+    Ok(ByteStream::over_tls(socket, session.map_err(io::Error::other)?))
+}
 
 impl Worker {
-    /// Wraps a connection into its byte stream. It has this serial, and goes to an origin or to what stands for it.
-    pub(super) fn on(
-        &mut self,
-        socket: Socket,
-        robot: u32,
-        serial: u32,
-        origin: u16,
-    ) -> io::Result<ByteStream<Socket>> {
-        let Some(tls) = &self.setup.tls else { return Ok(ByteStream::cleartext(socket)) };
-        let robot = &mut self.robots[robot as usize];
-        let client = robot.tls.get_or_insert_with(|| {
-            Box::new(match robot.version {
-                HttpVersion::Http2 => tls.client.with_protocol(HTTP_2),
-                _ => tls.client.with_own_sessions(),
-            })
-        });
-        let resumes = self.setup.resumes(tls, robot.index, serial);
-        let session = client.connect(tls.name_of(origin), resumes);
-        Ok(ByteStream::over_tls(socket, session.map_err(io::Error::other)?))
-    }
-
     /// Goes on with the TLS handshake of a connection.
     #[cold]
-    pub fn secure(&mut self, slot: u32) {
-        let connection = &mut self.connections[slot as usize];
+    pub fn secure(&mut self, connection_key: ConnectionKey) {
+        let connection = &mut self.connections[connection_key];
         match connection.transport.handshake() {
             Ok(()) => {}
             Err(error) if error.kind() == IoErrorKind::WouldBlock => return,
-            Err(error) => return self.fail_to_secure(slot, &error),
+            Err(error) => return self.fail_to_secure(connection_key, &error),
         }
         let handshake = connection.transport.take_handshake();
         let is_multiplexed = connection.streams.is_some();
         if is_multiplexed && handshake.as_ref().is_some_and(|handshake| !handshake.negotiated.is_http2) {
             let why = "the target did not agree to speak HTTP/2 (ALPN `h2`)";
             let error = TlsError::new(TlsErrorKind::NoCommonParameters, why);
-            return self.fail_to_secure(slot, &io::Error::other(error));
+            return self.fail_to_secure(connection_key, &io::Error::other(error));
         }
         connection.stage = ConnectionStage::Established;
         if let Some(handshake) = handshake {
-            self.note_handshake(slot, &handshake);
+            self.note_handshake(connection_key, &handshake);
         }
         match is_multiplexed {
-            true => self.flush_streams(slot),
-            false => self.begin_requests(slot, monotonic_ns()),
+            true => self.flush_streams(connection_key),
+            false => self.begin_requests(connection_key, monotonic_ns()),
         }
     }
 
     /// Counts a handshake, and notes its end with the requests of the connection.
-    fn note_handshake(&mut self, slot: u32, handshake: &Handshake) {
-        let connection = &self.connections[slot as usize];
-        let places: Vec<u32> = match &connection.streams {
-            Some(streams) => streams.iter().map(|exchange| exchange.xact).collect(),
-            None => vec![connection.xact],
-        };
+    fn note_handshake(&mut self, connection_key: ConnectionKey, handshake: &Handshake) {
+        let connection = &self.connections[connection_key];
+        let xacts: Vec<XactKey> = connection.xact.into_iter().chain(connection.xacts_on_streams()).collect();
         let mut begun_ns = handshake.begun_ns;
-        for place in &places {
-            let xact = &mut self.xacts[*place as usize];
-            xact.secured_ns = handshake.ended_ns;
-            begun_ns = begun_ns.max(xact.connected_ns);
+        for xact_key in &xacts {
+            let xact = &mut self.xacts[*xact_key];
+            xact.secured_ns = Some(handshake.ended_ns);
+            begun_ns = begun_ns.max(xact.connected_ns.unwrap_or(0));
         }
-        let phase = places.first().map_or(self.phase(), |place| self.xacts[*place as usize].phase);
+        let phase = xacts.first().map_or(self.phase(), |xact_key| self.xacts[*xact_key].phase);
         let recorder = self.recorder(phase);
         recorder.handshake.record(handshake.ended_ns.saturating_sub(begun_ns) / 1_000);
         let counts = &mut recorder.counts;
@@ -86,23 +85,16 @@ impl Worker {
     }
 
     /// Fails the requests that a connection was made for, as its TLS handshake failed.
-    fn fail_to_secure(&mut self, slot: u32, error: &io::Error) {
-        let connection = &self.connections[slot as usize];
-        let (place, robot) = (connection.xact, connection.robot);
+    fn fail_to_secure(&mut self, connection_key: ConnectionKey, error: &io::Error) {
+        let robot = self.connections[connection_key].robot;
         let kind = tls_error(error).map_or(ErrorKind::TlsFailed, kind_of_tls);
         let advice = tls_error(error).map_or("look at the log of the target", |error| error.kind.advice());
-        let detail = |address| format!("cannot speak TLS to {address}: {error}; {advice}");
-        if connection.streams.is_some() {
-            self.fail_streams_to_open(slot, |worker, place, address| {
-                worker.fail(place, kind, &detail(address), (0, None), monotonic_ns());
-            });
-        } else {
-            let xact = &self.xacts[place as usize];
-            let address = self.setup.route(xact.id.robot, xact.object.id.origin).address;
-            self.close_and_resend_pipelined(slot);
-            self.fail(place, kind, &detail(address), (0, None), monotonic_ns());
-        }
-        self.fill_slots(robot);
+        let trigger = &Trigger::UNDELAYED;
+        self.fail_unestablished(connection_key, |worker, xact_key, address| {
+            let detail = format!("cannot speak TLS to {address}: {error}; {advice}");
+            worker.fail(xact_key, kind, &detail, Received::NOTHING, monotonic_ns(), trigger);
+        });
+        self.fill_slots(robot, trigger);
     }
 }
 

@@ -244,6 +244,7 @@ mod tests {
 
     use super::*;
     use crate::origin::testing::workload;
+    use crate::robot::worker::RobotKey;
 
     const SIZE: u64 = 30_000;
 
@@ -262,7 +263,7 @@ mod tests {
         let universe = Universe::new(workload.into(), 7, 1, Default::default()).expect("a universe");
         let id = ObjectId { origin: 0, content: 0, space: Space::Public, serial: 1 };
         let object = universe.object(id);
-        let mut xact = Xact::new(XactId { robot: 0, number: 1, place: 0 }, 0, 0, object, 0);
+        let mut xact = Xact::new(XactId { robot: 0, number: 1, place: 0 }, RobotKey::FIRST, 0, object, 0);
         xact.request_type = RequestType::Range;
         xact.features = Some(request_features(&universe, &xact, 0));
         (universe, xact)

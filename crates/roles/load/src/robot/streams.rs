@@ -6,6 +6,7 @@ use assay_http2::{Config, Connection as Wire, Stream, Totals};
 use assay_measurement::counts::RobotCounts;
 
 use super::response::ResponseReader;
+use super::xact::XactKey;
 
 /// Most bytes of bodies that may be on their way to one connection. Robots check what they read at once, so a window is no
 /// limit to what they hold.
@@ -16,7 +17,7 @@ const STREAM_WINDOW: u32 = 4 << 20;
 /// An xact on its stream.
 #[derive(Debug)]
 pub struct StreamExchange {
-    pub xact: u32,
+    pub xact: XactKey,
     pub stream: Stream,
     pub response: ResponseReader,
     /// Body bytes of the request that the windows have not let through yet.
@@ -95,8 +96,8 @@ impl Streams {
 
     /// Takes an xact off its stream.
     pub fn take(&mut self, stream: Stream) -> Option<StreamExchange> {
-        let slot = self.exchange.0.get_mut(stream.place as usize)?;
-        let exchange = slot.take_if(|exchange| exchange.stream == stream)?;
+        let connection_key = self.exchange.0.get_mut(stream.place as usize)?;
+        let exchange = connection_key.take_if(|exchange| exchange.stream == stream)?;
         self.load -= 1;
         Some(exchange)
     }

@@ -1,55 +1,30 @@
-//! One worker: the state of its robots and of what is under way, all of it for one thread alone.
+//! One worker: its robots and everything that is under way, all of it for one thread alone.
+//!
+//! The state lies in five parts, each of which keeps its own order: the [`ScheduleState`] (what is launched next), the
+//! [`Xacts`], the [`Connections`], the [`Recorder`] (what is measured) and the [`Network`] (timer and sockets). Methods
+//! of [`Worker`] are the transitions that touch several of them; each takes the [`Trigger`] that it follows from.
 
-use std::rc::Rc;
+use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use assay_http::date::DateCache;
-use assay_measurement::error_kind::{ErrorExample, ErrorKind};
-use assay_measurement::interval::RobotLevels;
-use assay_measurement::measured::Measured;
 use assay_workload::model::{HttpVersion, RobotIndex};
-use assay_workload::{Child, ClosedRobot, Slice};
-use slab::Slab;
-use tokio::sync::mpsc::UnboundedSender;
+use assay_workload::{ClosedRobot, Slice};
 
-use super::backlog::InFlightBaseline;
-use super::connection::{ListEnds, RobotConnection};
-use super::control::RunControl;
+use super::connection::{ConnectionKey, ListEnds};
+use super::control::{RunControl, WorkerProgress};
+use super::events::ScheduleState;
 use super::log::XactLogQueue;
 use super::memory::RobotMemory;
-use super::sampling::{WorkerSample, WorkerSampler};
+use super::network::Network;
+use super::pool::Connections;
+use super::recorder::{Recorder, RobotReport};
 use super::schedule::LaunchSchedule;
 use super::setup::RobotSetup;
-use super::xact::{NONE, PageLoad, Xact};
-use crate::monitor::SelfCheck;
+use super::xact::{XactKey, XactQueue, Xacts};
 use crate::tally::RobotRecorder;
-use crate::tally::ideal::IdealEvent;
-use crate::tally::merge::WorkerSnapshot;
-use crate::tally::recorders::Recorders;
-use assay_net::coalesce::LowQuantile;
-use assay_net::rx_timestamps::ClockOffset;
-use assay_net::sockets::Sockets;
-use assay_net::timer::{Timer, TimerKey};
 use assay_net::tls::client::TlsClient;
-
-/// Bytes that are read at once.
-const BUFFER_BYTES: usize = 128 * 1024;
-/// Examples kept of each kind of error.
-pub const EXAMPLES: u8 = 5;
-
-/// Message of a worker to the coordinator.
-#[derive(Debug)]
-pub enum RobotReport {
-    /// Counts of an interval.
-    Snapshot(Box<WorkerSnapshot>),
-    /// One of the first errors of its kind.
-    Example(ErrorExample),
-    /// Measurements of the worker's own thread.
-    Measured(Measured),
-    /// Measurements of a tenth of a second, where load adapts.
-    Sample(Box<WorkerSample>),
-}
+use tokio::sync::mpsc::UnboundedSender;
 
 /// Event of a worker's timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,19 +34,65 @@ pub enum RobotTimerEvent {
     /// Shared numbers and time-outs.
     Tick,
     /// A best-effort robot tries again.
-    BestEffort(u32),
-    /// A request body has waited long enough on the connection with this place and name.
-    ContinueTimeout(u32, u64),
-    /// The xact at this place may have expired.
-    Expiry(u32),
+    BestEffort(RobotKey),
+    /// A request body has waited long enough on this connection.
+    ContinueTimeout(ConnectionKey),
+    /// The xact may have expired.
+    Expiry(XactKey),
 }
 
-/// Event sources of a worker, and its checks of itself.
+/// What a worker acts on, with the delays that it passes on to what it does.
+#[derive(Debug, Clone, Copy)]
+pub struct Trigger {
+    /// Time for which the bytes that came lay unread, in microseconds; 0 for a timer.
+    pub unread_us: u32,
+    /// The xact whose connection or stream has become free.
+    pub released: Option<ReleasedXact>,
+}
+
+/// An xact that is over, as far as it concerns one that waited for its connection or stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReleasedXact {
+    /// Assay's delay of it, in microseconds.
+    pub delayed_us: u32,
+    /// Instant from which waits of the target can have delayed it, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub exposed_from_ns: u64,
+}
+
+impl Trigger {
+    /// Nothing lay unread: a timer, or a socket that can be written to.
+    pub const UNDELAYED: Trigger = Trigger::bytes(0);
+
+    /// Bytes that had lain unread for so many microseconds.
+    pub const fn bytes(unread_us: u32) -> Self {
+        Self { unread_us, released: None }
+    }
+
+    /// The same, for what follows from the release of a connection.
+    pub fn releasing(&self, released: Option<ReleasedXact>) -> Self {
+        Self { released, ..*self }
+    }
+}
+
+impl ReleasedXact {
+    /// Bound for one that waited for either of two.
+    pub fn either(self, other: ReleasedXact) -> ReleasedXact {
+        ReleasedXact {
+            delayed_us: self.delayed_us.max(other.delayed_us),
+            exposed_from_ns: self.exposed_from_ns.min(other.exposed_from_ns),
+        }
+    }
+}
+
+/// Key of a robot among those of its worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RobotKey(u32);
+
+/// The robots of one worker, in order.
 #[derive(Debug)]
-pub struct WorkerIo {
-    pub timer: Rc<Timer<RobotTimerEvent>>,
-    pub sockets: Rc<Sockets>,
-    pub self_check: SelfCheck,
+pub struct Robots {
+    slice: Slice,
+    robots: Vec<Robot>,
 }
 
 #[derive(Debug)]
@@ -88,11 +109,8 @@ pub struct Robot {
     pub idle: ListEnds,
     /// Busy connections that may be given more requests.
     pub pipelining: ListEnds,
-    /// First of the xacts that wait for a connection, in order.
-    pub waiting_first: u32,
-    /// The last of them.
-    pub waiting_last: u32,
-    pub waiting: u32,
+    /// Xacts that wait for a connection.
+    pub waiting: XactQueue,
     /// Assay's delay, in microseconds, of the last xact that released a connection: what waits, waits longer by that.
     pub delayed_behind_us: u32,
     /// Best-effort robots only.
@@ -115,82 +133,17 @@ pub struct BestEffort {
     pub launched: u32,
 }
 
-/// Position in the schedule.
-#[derive(Debug)]
-pub struct ScheduleState {
-    /// Number of the current interval.
-    pub interval_number: u64,
-    pub phase: u16,
-    /// Instant at which what is under way is given up; none: the schedule is not over.
-    pub drain_until_ns: Option<u64>,
-    /// The last interval has ended.
-    pub finished: bool,
-    /// The timer that is set for the next launch or end of an interval.
-    pub next: Option<TimerKey>,
-    /// The first launches were made.
-    pub begun: bool,
-    pub ticks: u32,
-}
-
 /// One worker's robots and everything that is under way.
 #[derive(Debug)]
 pub struct Worker {
     pub setup: Arc<RobotSetup>,
     pub control: Arc<RunControl>,
-    /// Share of the robots that belongs to this worker.
-    pub slice: Slice,
-    /// Robots of the slice, in order.
-    pub robots: Vec<Robot>,
-    /// Under way or waiting.
-    pub xacts: Slab<Xact>,
-    /// Pages of which something is under way or waiting.
-    pub pages: Slab<PageLoad>,
-    /// Open or being opened.
-    pub connections: Slab<RobotConnection>,
-    /// Connections made so far; names them.
-    pub connection_serial: u64,
-    /// Counts of each phase in the current interval.
-    pub recorders: Recorders,
-    pub levels: RobotLevels,
-    /// Events for the ideal cache in the current interval.
-    pub ideal_events: Vec<IdealEvent>,
-    pub schedule_state: ScheduleState,
-    /// Everything is read into this.
-    pub buffer: Box<[u8]>,
-    /// Requests are put together here.
-    pub scratch: Vec<u8>,
-    pub dates: DateCache,
-    /// Vectors of pages that have ended.
-    pub spare_children: Vec<Vec<Child>>,
-    /// Measurements for load that adapts.
-    pub sampler: Option<WorkerSampler>,
-    /// Share of best-effort robots alive; none: as the phase says.
-    pub alive: Option<f64>,
-    /// The xact log, when there is one.
-    pub log: Option<XactLogQueue>,
-    /// Examples sent of each kind.
-    pub examples: [u8; ErrorKind::ALL.len()],
-    /// The timer of this worker.
-    pub timer: Rc<Timer<RobotTimerEvent>>,
-    /// The sockets of its connections.
-    pub sockets: Rc<Sockets>,
-    pub self_check: SelfCheck,
-    pub schedule: LaunchSchedule,
-    /// The time within which its quickest responses come.
-    pub quick: LowQuantile,
-    /// Offset between the kernel's timestamps and `CLOCK_MONOTONIC`.
-    pub arrivals: ClockOffset,
-    /// Time for which the bytes being handled lay unread, in microseconds; 0 while there are none.
-    pub unread_us: u32,
-    /// Assay's delay of the xact whose connection is being released, in microseconds; 0 while there is none.
-    pub freed_late_us: u32,
-    /// Instant from which waits of the target can have delayed that xact, in nanoseconds of `CLOCK_MONOTONIC`; 0 while
-    /// there is none.
-    pub freed_since_ns: u64,
-    /// Responses that came to their end on the streams of the connection that is being read.
-    pub responses_on_streams: u32,
-    pub in_flight_baseline: InFlightBaseline,
-    reports: UnboundedSender<RobotReport>,
+    pub robots: Robots,
+    pub schedule: ScheduleState,
+    pub xacts: Xacts,
+    pub connections: Connections,
+    pub recorder: Recorder,
+    pub network: Network,
 }
 
 impl Worker {
@@ -199,54 +152,18 @@ impl Worker {
         setup: Arc<RobotSetup>,
         control: Arc<RunControl>,
         slice: Slice,
-        mut schedule: LaunchSchedule,
+        launches: LaunchSchedule,
         log: Option<XactLogQueue>,
         reports: UnboundedSender<RobotReport>,
-        io: WorkerIo,
+        network: Network,
     ) -> Self {
-        let robots = make_robots(&setup, slice);
-        schedule.start_at(control.clock.start_ns);
-        let phases = setup.timeline.phases().len();
-        let schedule_state = ScheduleState {
-            interval_number: 0,
-            phase: 0,
-            drain_until_ns: None,
-            finished: false,
-            next: None,
-            begun: false,
-            ticks: 0,
-        };
         Self {
-            schedule,
-            slice,
-            robots,
-            xacts: Slab::new(),
-            pages: Slab::new(),
-            connections: Slab::new(),
-            connection_serial: 0,
-            recorders: Recorders::new(phases),
-            levels: RobotLevels::default(),
-            ideal_events: Vec::new(),
-            schedule_state,
-            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
-            scratch: Vec::with_capacity(4096),
-            dates: DateCache::default(),
-            spare_children: Vec::new(),
-            sampler: setup.adapts.then(WorkerSampler::default),
-            alive: None,
-            log,
-            examples: [0; ErrorKind::ALL.len()],
-            timer: io.timer,
-            sockets: io.sockets,
-            self_check: io.self_check,
-            quick: LowQuantile::default(),
-            arrivals: ClockOffset::measure(),
-            unread_us: 0,
-            freed_late_us: 0,
-            freed_since_ns: 0,
-            responses_on_streams: 0,
-            in_flight_baseline: InFlightBaseline::default(),
-            reports,
+            robots: Robots::new(&setup, slice),
+            schedule: ScheduleState::new(launches, control.clock.start_ns),
+            xacts: Xacts::default(),
+            connections: Connections::default(),
+            recorder: Recorder::new(setup.clone(), control.clock, log, reports),
+            network,
             setup,
             control,
         }
@@ -255,79 +172,97 @@ impl Worker {
     /// Counts of a phase in the current interval.
     #[inline]
     pub fn recorder(&mut self, phase: u16) -> &mut RobotRecorder {
-        self.recorders.recorder(phase)
+        self.recorder.phase(phase)
     }
 
     pub fn phase(&self) -> u16 {
-        self.schedule_state.phase
+        self.schedule.phase()
     }
 
-    /// True once nothing new is launched.
-    pub fn is_draining(&self) -> bool {
-        self.schedule_state.drain_until_ns.is_some()
-    }
-
-    /// Place of a robot among this worker's.
-    pub fn place_of(&self, robot: RobotIndex) -> u32 {
-        self.slice.place(robot) as u32
-    }
-
-    /// Tells the coordinator; if it is gone, so will this process be.
-    pub fn report(&self, report: RobotReport) {
-        let _ = self.reports.send(report);
-    }
-
-    /// Adds to what other threads see of this worker's progress.
-    pub fn progress(&self, add: impl FnOnce(&super::control::WorkerProgress)) {
-        add(self.control.progress(self.slice.index as usize));
+    /// What other threads see of this worker's progress.
+    pub fn progress(&self) -> &WorkerProgress {
+        self.control.progress(self.robots.slice.index as usize)
     }
 
     /// Counts an xact that has ended.
     pub fn count_ended(&self, phase: u16) {
         if phase == self.phase() && self.control.is_open(phase) {
-            self.progress(|progress| {
-                progress.ended.store(progress.ended.load(Relaxed) + 1, Relaxed);
-            });
+            let ended = &self.progress().ended;
+            ended.store(ended.load(Relaxed) + 1, Relaxed);
         }
     }
 
     /// Counts fill that came due.
     pub fn count_fill(&self, phase: u16, bytes: u64) {
-        self.progress(|progress| {
-            progress.fill_objects.store(progress.fill_objects.load(Relaxed) + 1, Relaxed);
-            if phase == self.phase() {
-                progress.fill_bytes.store(progress.fill_bytes.load(Relaxed) + bytes, Relaxed);
-            }
-        });
+        let WorkerProgress { fill_objects, fill_bytes, .. } = self.progress();
+        fill_objects.store(fill_objects.load(Relaxed) + 1, Relaxed);
+        if phase == self.phase() {
+            fill_bytes.store(fill_bytes.load(Relaxed) + bytes, Relaxed);
+        }
     }
 }
 
-fn make_robots(setup: &RobotSetup, slice: Slice) -> Vec<Robot> {
-    let universe = &setup.universe;
-    let mine = (0..universe.robot_count()).filter(|&robot| slice.has(robot));
-    mine.filter_map(|index| {
-        let group = universe.group_of(index)?;
-        let version = setup.version_of(index, &universe.workload().robots[group]);
-        let most = if version == HttpVersion::Http2 { setup.groups[group].streams } else { 1 };
-        let best_effort = setup.groups[group].best_effort.then(|| {
-            Box::new(BestEffort { stream: ClosedRobot::new(universe, index), most, busy: 0, launched: 0 })
-        });
-        Some(Robot {
-            index,
-            group: group as u16,
-            version,
-            open: 0,
-            connections: 0,
-            idle: ListEnds::EMPTY,
-            pipelining: ListEnds::EMPTY,
-            waiting_first: NONE,
-            waiting_last: NONE,
-            waiting: 0,
-            delayed_behind_us: 0,
-            best_effort,
-            memory: RobotMemory::initial(universe, index),
-            tls: None,
-        })
-    })
-    .collect()
+impl Robots {
+    fn new(setup: &RobotSetup, slice: Slice) -> Self {
+        let universe = &setup.universe;
+        let robot = |index| {
+            let group = universe.group_of(index)?;
+            let version = setup.version_of(index, &universe.workload().robots[group]);
+            let most = if version == HttpVersion::Http2 { setup.groups[group].streams } else { 1 };
+            let best_effort = setup.groups[group].best_effort.then(|| {
+                Box::new(BestEffort { stream: ClosedRobot::new(universe, index), most, busy: 0, launched: 0 })
+            });
+            Some(Robot {
+                index,
+                group: group as u16,
+                version,
+                open: 0,
+                connections: 0,
+                idle: ListEnds::default(),
+                pipelining: ListEnds::default(),
+                waiting: XactQueue::default(),
+                delayed_behind_us: 0,
+                best_effort,
+                memory: RobotMemory::initial(universe, index),
+                tls: None,
+            })
+        };
+        let mine = (0..universe.robot_count()).filter(|&index| slice.has(index));
+        Self { slice, robots: mine.filter_map(robot).collect() }
+    }
+
+    /// Key of a robot of this worker.
+    pub fn key_of(&self, index: RobotIndex) -> RobotKey {
+        RobotKey(self.slice.place(index) as u32)
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = RobotKey> + use<> {
+        (0..self.robots.len() as u32).map(RobotKey)
+    }
+
+    /// Best-effort robots, with the state that only they have.
+    pub fn best_effort_mut(&mut self) -> impl Iterator<Item = (RobotIndex, &mut BestEffort)> {
+        self.robots.iter_mut().filter_map(|robot| Some((robot.index, robot.best_effort.as_deref_mut()?)))
+    }
+}
+
+impl Index<RobotKey> for Robots {
+    type Output = Robot;
+
+    #[inline]
+    fn index(&self, RobotKey(at): RobotKey) -> &Robot {
+        &self.robots[at as usize]
+    }
+}
+
+impl IndexMut<RobotKey> for Robots {
+    #[inline]
+    fn index_mut(&mut self, RobotKey(at): RobotKey) -> &mut Robot {
+        &mut self.robots[at as usize]
+    }
+}
+
+#[cfg(test)]
+impl RobotKey {
+    pub const FIRST: RobotKey = RobotKey(0);
 }

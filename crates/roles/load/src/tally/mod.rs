@@ -271,14 +271,13 @@ impl RobotRecorder {
         self.unsent_least.record(waited_us.saturating_sub(delayed_us));
     }
 
-    /// Counts the wait of an xact that was given up at `at.last_byte`, of which `delayed_us` were Assay's. Instants
-    /// that it never came to are 0.
-    pub fn gave_up(&mut self, at: &Instants, delayed_us: u64) {
+    /// Counts the wait of an xact that was given up at `at.last_byte`, of which `delayed_us` were Assay's. One that was
+    /// not sent has no times from there on.
+    pub fn gave_up(&mut self, at: &Instants, was_sent: bool, delayed_us: u64) {
         let times = &mut self.timed_out;
         times.record_response_delayed(micros(at.begin, at.last_byte), delayed_us);
-        if at.sent != 0 {
-            let first_byte = if at.first_byte != 0 { at.first_byte } else { at.last_byte };
-            times.record_after_sent(micros(at.sent, at.last_byte), micros(at.sent, first_byte));
+        if was_sent {
+            times.record_after_sent(micros(at.sent, at.last_byte), micros(at.sent, at.first_byte));
         }
     }
 
@@ -436,9 +435,9 @@ mod tests {
     fn a_wait_that_was_given_up_counts_from_where_it_had_come() {
         let (mut recorder, end) = (RobotRecorder::default(), 5_000_000);
         let given_up = |sent, first_byte| Instants { begin: 1_000_000, sent, first_byte, last_byte: end };
-        recorder.gave_up(&given_up(0, 0), 0);
-        recorder.gave_up(&given_up(2_000_000, 0), 0);
-        recorder.gave_up(&given_up(2_000_000, 2_500_000), 0);
+        recorder.gave_up(&given_up(end, end), false, 0);
+        recorder.gave_up(&given_up(2_000_000, end), true, 0);
+        recorder.gave_up(&given_up(2_000_000, 2_500_000), true, 0);
         let waits = sum(&recorder.timed_out);
         let [response, service, ttfb] =
             [waits.response, waits.service, waits.ttfb].map(|waits| (waits.count(), waits.mean_us()));
@@ -456,8 +455,9 @@ mod tests {
         assert_eq!(recorder.counts.unsent, 2);
         assert_eq!(recorder.unsent_wait.to_sparse().sum_us, 8_000);
         assert_eq!(recorder.unsent_least.to_sparse().sum_us, 1_000);
-        let at = Instants { begin: 1_000_000, sent: 0, first_byte: 0, last_byte: 5_000_000 };
-        recorder.gave_up(&at, 3_000);
+        let end = 5_000_000;
+        let at = Instants { begin: 1_000_000, sent: end, first_byte: end, last_byte: end };
+        recorder.gave_up(&at, false, 3_000);
         let times = recorder.timed_out.to_times();
         assert_eq!(times.response.sum_us, 4_000);
         let disturbed = times.disturbed.response;
