@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::counts::{OriginCounts, RobotCounts};
 use crate::declared::{Described, Metric, Value};
 use crate::histogram::SparseHistogram;
+use crate::robot_times::RobotTimes;
 use crate::series;
 
 /// Times of one class of xacts in one interval.
@@ -75,6 +76,15 @@ impl Times {
         ]
     }
 
+    /// Adds the times of other xacts.
+    pub fn merge(&mut self, other: &Self) {
+        for (metric, histogram) in other.histograms() {
+            if let Some(sum) = self.histogram_mut(metric) {
+                sum.merge(histogram);
+            }
+        }
+    }
+
     /// The histogram that tables keep under this metric.
     pub fn histogram_mut(&mut self, metric: &str) -> Option<&mut SparseHistogram> {
         let Disturbed { response, service, ttfb, aftermath, passing } = &mut self.disturbed;
@@ -125,26 +135,7 @@ pub struct RobotInterval {
     pub phase: u16,
     /// Counts.
     pub counts: RobotCounts,
-    /// Times of all xacts whose outcome is hit, basic or not.
-    pub hit: Times,
-    /// Times of all xacts whose outcome is miss, basic or not.
-    pub miss: Times,
-    /// Times of all other xacts that completed: collapsed, revalidated, and those of which nothing tells the outcome.
-    pub other: Times,
-    /// Open waits of xacts that timed out: how long they had waited when they were given up. One that was never sent is
-    /// in `response` alone; one that got a part of its response is in `ttfb` with the time of its first byte.
-    pub timed_out: Times,
-    /// `sent − max(due, ready)` of every xact sent: what Assay itself added.
-    pub lateness: SparseHistogram,
-    /// Open waits of what was never sent: phase end − due.
-    pub unsent_wait: SparseHistogram,
-    /// The same waits, as short as they can have been without Assay's delays of the requests before them.
-    pub unsent_least: SparseHistogram,
-    /// Time that responses lay unread: from the kernel's receipt of their last bytes until the robot had read them. Only where the kernel
-    /// tells when it received something. The first 0.1 ms of it is in none of the times above.
-    pub unread: SparseHistogram,
-    /// Duration of TLS handshakes: from the connection until data could be sent, the robot's own share of the work included.
-    pub handshake: SparseHistogram,
+    pub times: RobotTimes<Times, SparseHistogram>,
     /// Levels at the end.
     pub levels: RobotLevels,
 }
@@ -155,55 +146,10 @@ impl RobotInterval {
     pub fn merge(&mut self, other: &Self) {
         self.length_ms = self.length_ms.max(other.length_ms);
         self.counts.merge(&other.counts);
-        for (metric, class, values) in other.histograms() {
-            if let Some(sum) = self.histogram_mut(metric, class) {
-                sum.merge(values);
-            }
-        }
+        self.times.add(&other.times, Times::merge, SparseHistogram::merge);
         self.levels.waiting += other.levels.waiting;
         self.levels.in_flight += other.levels.in_flight;
         self.levels.connections += other.levels.connections;
-    }
-
-    /// Times of the xacts that completed, by class: together, they are all of them.
-    pub fn completed(&self) -> [&Times; 3] {
-        [&self.hit, &self.miss, &self.other]
-    }
-
-    /// All its histograms, each with the metric and the class under which tables keep it.
-    pub fn histograms(&self) -> impl Iterator<Item = (&'static str, &'static str, &SparseHistogram)> {
-        let classes = [
-            ("hit", &self.hit),
-            ("miss", &self.miss),
-            ("other", &self.other),
-            ("timed_out", &self.timed_out),
-        ];
-        let times = classes
-            .into_iter()
-            .flat_map(|(class, times)| times.histograms().map(|(metric, values)| (metric, class, values)));
-        times.chain([
-            ("lateness", "all", &self.lateness),
-            ("unsent_wait", "all", &self.unsent_wait),
-            ("unsent_least", "all", &self.unsent_least),
-            ("unread", "all", &self.unread),
-            ("handshake", "all", &self.handshake),
-        ])
-    }
-
-    /// The histogram that tables keep under this metric and class.
-    pub fn histogram_mut(&mut self, metric: &str, class: &str) -> Option<&mut SparseHistogram> {
-        match (class, metric) {
-            ("hit", metric) => self.hit.histogram_mut(metric),
-            ("miss", metric) => self.miss.histogram_mut(metric),
-            ("other", metric) => self.other.histogram_mut(metric),
-            ("timed_out", metric) => self.timed_out.histogram_mut(metric),
-            (_, "lateness") => Some(&mut self.lateness),
-            (_, "unsent_wait") => Some(&mut self.unsent_wait),
-            (_, "unsent_least") => Some(&mut self.unsent_least),
-            (_, "unread") => Some(&mut self.unread),
-            (_, "handshake") => Some(&mut self.handshake),
-            _ => None,
-        }
     }
 }
 
@@ -303,13 +249,13 @@ mod tests {
     #[test]
     fn the_histograms_of_two_parts_are_that_of_all_their_values() {
         let mut one = RobotInterval { length_ms: 900, ..RobotInterval::default() };
-        one.hit.response = of(&[3, 1_000_000, 77]);
+        one.times.hit.response = of(&[3, 1_000_000, 77]);
         one.counts.due = 3;
         let mut other = RobotInterval { length_ms: 1000, ..RobotInterval::default() };
-        other.hit.response = of(&[77, 12]);
+        other.times.hit.response = of(&[77, 12]);
         other.levels.connections = 2;
         one.merge(&other);
-        assert_eq!(one.hit.response, of(&[3, 12, 77, 77, 1_000_000]));
+        assert_eq!(one.times.hit.response, of(&[3, 12, 77, 77, 1_000_000]));
         assert_eq!((one.length_ms, one.counts.due, one.levels.connections), (1000, 3, 2));
         let mut origins = OriginInterval { service: of(&[5]), connections: 1, ..OriginInterval::default() };
         origins.merge(&OriginInterval { service: of(&[9]), connections: 2, ..OriginInterval::default() });

@@ -24,6 +24,7 @@ pub mod own_error;
 pub mod planned_fault;
 pub mod ratios;
 pub mod response_error;
+pub mod robot_times;
 pub mod times;
 mod validations;
 pub mod waits;

@@ -119,9 +119,9 @@ impl Tally {
     /// The times of a span of all xacts of a class, with what can have been done to them.
     pub fn times(&self, span: SpanOf, class: XactClass) -> TimesEstimate {
         let (sum, times) = match class {
-            XactClass::Hit => (None, self.hit.of(span).clone().into()),
-            XactClass::Miss => (None, self.miss.of(span).clone().into()),
-            XactClass::Other => (None, self.other.of(span).clone().into()),
+            XactClass::Hit => (None, self.times.hit.of(span).clone().into()),
+            XactClass::Miss => (None, self.times.miss.of(span).clone().into()),
+            XactClass::Other => (None, self.times.other.of(span).clone().into()),
             XactClass::Completed => {
                 let sum = self.completed_sum();
                 let times = sum.of(span).clone().into();
@@ -129,18 +129,18 @@ impl Tally {
             }
             XactClass::All => {
                 let mut sum = self.completed_sum();
-                sum.disturb_open(&self.timed_out, &self.unsent_wait, &self.unsent_least);
-                let waits = [self.timed_out.of(span), &self.unsent_wait];
+                sum.disturb_open(&self.times.timed_out, &self.times.unsent_wait, &self.times.unsent_least);
+                let waits = [self.times.timed_out.of(span), &self.times.unsent_wait];
                 let waits = if span == SpanOf::Response { &waits[..] } else { &waits[..1] };
                 let times = Censored::new(sum.of(span).clone(), waits);
                 (Some(sum), times)
             }
         };
         let of_class = match class {
-            XactClass::Hit => &self.hit,
-            XactClass::Miss => &self.miss,
-            XactClass::Other => &self.other,
-            XactClass::Completed | XactClass::All => sum.as_ref().unwrap_or(&self.other),
+            XactClass::Hit => &self.times.hit,
+            XactClass::Miss => &self.times.miss,
+            XactClass::Other => &self.times.other,
+            XactClass::Completed | XactClass::All => sum.as_ref().unwrap_or(&self.times.other),
         };
         let length_s = self.span.map_or(0.0, |span| span.length_s());
         let (needs, all_needs) = self.needs(class);
@@ -170,7 +170,8 @@ impl Tally {
         } else {
             error.random_arrivals(RandomArrivals { needs, batch })
         };
-        let error = if span == SpanOf::Response { error.begun_late(self.lateness.clone()) } else { error };
+        let error =
+            if span == SpanOf::Response { error.begun_late(self.times.lateness.clone()) } else { error };
         let error = error
             .busy(self.disturbance.busy())
             .touched(self.disturbance.delayed_share(self.robots.sent))
@@ -201,7 +202,7 @@ impl Tally {
         /// Least that the kernel takes of a body at once, in bytes.
         const AT_ONCE: f64 = 65_536.0;
         let counts = &self.robots;
-        let hits = self.hit.response.count() as f64;
+        let hits = self.times.hit.response.count() as f64;
         let others = (counts.completed as f64 - hits).max(0.0);
         let parts = |bytes: u64, of: f64| if of > 0.0 { bytes as f64 / of / AT_ONCE } else { 0.0 };
         let of_hit = 1.0 + parts(counts.hit_bytes, hits);
@@ -218,9 +219,9 @@ impl Tally {
 
     /// All classes of xacts that completed, together.
     fn completed_sum(&self) -> TimesSum {
-        let mut sum = self.hit.clone();
-        sum.merge(&self.miss);
-        sum.merge(&self.other);
+        let mut sum = self.times.hit.clone();
+        sum.merge(&self.times.miss);
+        sum.merge(&self.times.other);
         sum
     }
 
@@ -256,7 +257,7 @@ impl Tally {
             let beside = |(us, count): (u64, u64)| us.min(u64::from(most_us)) * count;
             delays.buckets().map(beside).sum::<u64>() as f64
         };
-        let sum_us = sum_us(&self.unread, SOONER_US) + sum_us(&self.lateness, BEGUN_LATE_US);
+        let sum_us = sum_us(&self.times.unread, SOONER_US) + sum_us(&self.times.lateness, BEGUN_LATE_US);
         sum_us / self.robots.completed.max(1) as f64
     }
 
@@ -295,7 +296,7 @@ mod tests {
 
     fn tally() -> Tally {
         let mut tally = Tally { span: Some(Span { start_ms: 0, end_ms: 1000 }), ..Tally::default() };
-        (0..100).for_each(|n| tally.miss.response.record(10_000 + n));
+        (0..100).for_each(|n| tally.times.miss.response.record(10_000 + n));
         tally.robots.completed = 100;
         tally.robots.sent = 100;
         tally.robots.basic = 100;
@@ -323,13 +324,13 @@ mod tests {
     fn what_waited_behind_delays_of_assay_until_the_end_is_not_called_known() {
         let mut tally = tally();
         // Twice as many were never sent, and all of what they waited for was Assay's doing.
-        (0..200).for_each(|_| tally.unsent_wait.record(4_000_000));
+        (0..200).for_each(|_| tally.times.unsent_wait.record(4_000_000));
         let median = |tally: &Tally| tally.times(SpanOf::Response, XactClass::All).quantile(0.5).unwrap();
         assert!(
             median(&tally).own.low.is_some_and(|us| us > 3_900_000.0),
             "the target's, for all that is known"
         );
-        (0..200).for_each(|_| tally.unsent_least.record(5_000));
+        (0..200).for_each(|_| tally.times.unsent_least.record(5_000));
         let median = median(&tally);
         assert!(median.value > 3_900_000.0);
         assert_eq!(median.own.certainty, Certainty::Roughly);
@@ -339,7 +340,7 @@ mod tests {
     #[test]
     fn responses_that_were_written_late_can_be_the_longest() {
         let mut tally = tally();
-        tally.miss.response.record(80_000);
+        tally.times.miss.response.record(80_000);
         let longest = |tally: &Tally| tally.times(SpanOf::Response, XactClass::Miss).max().unwrap().own;
         assert_eq!(longest(&tally).certainty, Certainty::Known);
         tally.origins.written_late = 1;
@@ -371,14 +372,14 @@ mod tests {
         let mut tally = tally();
         let mut recorder = TimesRecorder::default();
         recorder.record_disturbed([30_000, 10_000], [0; 2], [0; 2], None);
-        tally.miss.add(&recorder.to_times());
+        tally.times.miss.add(&recorder.to_times());
         let open = tally.completed_per_s(Some(1.0)).unwrap();
         assert_eq!(open.own.high, Some(100.0), "due whatever Assay does");
         tally.disturbance.is_closed = true;
         let closed = tally.completed_per_s(Some(1.0)).unwrap();
         assert!(closed.own.high.is_some_and(|high| (102.0..105.0).contains(&high)), "{closed:?}");
-        (0..100).for_each(|_| tally.unread.record(50));
-        tally.unread.record(2_000_000);
+        (0..100).for_each(|_| tally.times.unread.record(50));
+        tally.times.unread.record(2_000_000);
         let unread = tally.completed_per_s(Some(1.0)).unwrap();
         let beyond = unread.own.high.unwrap() / closed.own.high.unwrap();
         assert!((1.004..1.006).contains(&beyond), "51 µs of 10,000 that are in no time: {beyond}");

@@ -127,8 +127,8 @@ pub fn figures(tally: &Tally) -> Figures {
         response_time_ms: by_class(tally, SpanOf::Response),
         service_time_ms: by_class(tally, SpanOf::Service),
         ttfb_ms: by_class(tally, SpanOf::FirstByte),
-        lateness_us: lateness(&tally.lateness),
-        handshake_ms: percentiles(&tally.handshake),
+        lateness_us: lateness(&tally.times.lateness),
+        handshake_ms: percentiles(&tally.times.handshake),
         by_tls: counts.by_tls.clone(),
         errors: Errors {
             total: counts.error_total(),
@@ -297,9 +297,9 @@ mod tests {
     #[test]
     fn unsent_requests_stand_in_the_headline_and_their_percentiles_are_lower_bounds() {
         let mut tally = Tally::default();
-        (0..89).for_each(|_| tally.miss.response.record(1000));
-        tally.hit.response.record(1000);
-        (0..10).for_each(|_| tally.unsent_wait.record(5_000_000));
+        (0..89).for_each(|_| tally.times.miss.response.record(1000));
+        tally.times.hit.response.record(1000);
+        (0..10).for_each(|_| tally.times.unsent_wait.record(5_000_000));
         let times = figures(&tally).response_time_ms;
         assert_eq!((times.all.count, times.completed.count), (100, 90));
         assert_eq!((times.all.p50, times.all.p90), (Some(1.0), Some(1.0)));
@@ -313,12 +313,14 @@ mod tests {
     #[test]
     fn requests_that_timed_out_stand_in_every_kind_of_time_that_they_had() {
         let mut tally = Tally::default();
-        for times in [&mut tally.miss.response, &mut tally.miss.service, &mut tally.miss.ttfb] {
+        for times in
+            [&mut tally.times.miss.response, &mut tally.times.miss.service, &mut tally.times.miss.ttfb]
+        {
             (0..3).for_each(|_| times.record(1000));
         }
-        tally.timed_out.response.record(30_000_000);
-        tally.timed_out.service.record(29_000_000);
-        tally.timed_out.ttfb.record(2000);
+        tally.times.timed_out.response.record(30_000_000);
+        tally.times.timed_out.service.record(29_000_000);
+        tally.times.timed_out.ttfb.record(2000);
         let found = figures(&tally);
         assert_eq!(found.response_time_ms.all.max, Some(30_000.0));
         assert_eq!(found.service_time_ms.all.max, Some(29_000.0));

@@ -240,8 +240,8 @@ mod tests {
 
     fn tally() -> Tally {
         let mut tally = Tally { span: Some(Span { start_ms: 0, end_ms: 1000 }), ..Tally::default() };
-        (0..100).for_each(|_| tally.miss.response.record(10_000));
-        (0..100).for_each(|_| tally.hit.response.record(500));
+        (0..100).for_each(|_| tally.times.miss.response.record(10_000));
+        (0..100).for_each(|_| tally.times.hit.response.record(500));
         (tally.robots.due, tally.robots.sent, tally.robots.completed, tally.robots.basic) =
             (200, 200, 200, 200);
         tally.robots.hits = 100;
@@ -256,7 +256,7 @@ mod tests {
         let mut late = tally();
         let mut recorder = TimesRecorder::default();
         (0..120).for_each(|_| recorder.record_disturbed([500, 100], [0; 2], [0; 2], None));
-        late.hit.add(&recorder.to_times());
+        late.times.hit.add(&recorder.to_times());
         let late = of(late);
         assert_eq!(late.roughly, ["p50(hit)"]);
         assert_eq!(late.known, ["dhr", "rate", "errors", "p50(miss)"]);

@@ -74,11 +74,11 @@ pub fn steps(series: &Series, step_ms: u64, count: u64, end_ms: u64) -> Vec<Step
         let length = step.lengths.entry(interval.start_ms).or_default();
         *length = (*length).max(interval.length_ms);
         step.robots.merge(&interval.counts);
-        step.hit.push(&interval.hit.response);
-        step.miss.push(&interval.miss.response);
-        step.all.extend(interval.completed().map(|times| &times.response));
-        step.all.extend([&interval.timed_out.response, &interval.unsent_wait]);
-        step.lateness.push(&interval.lateness);
+        step.hit.push(&interval.times.hit.response);
+        step.miss.push(&interval.times.miss.response);
+        step.all.extend(interval.times.completed().map(|times| &times.response));
+        step.all.extend([&interval.times.timed_out.response, &interval.times.unsent_wait]);
+        step.lateness.push(&interval.times.lateness);
         let levels = &mut step.levels;
         levels.waiting = levels.waiting.max(interval.levels.waiting);
         levels.in_flight = levels.in_flight.max(interval.levels.in_flight);

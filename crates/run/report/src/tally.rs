@@ -8,6 +8,7 @@ use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, R
 use assay_measurement::machine::{BlockInterval, DiskInterval};
 use assay_measurement::measured::Series;
 use assay_measurement::ratios::Offload;
+use assay_measurement::robot_times::RobotTimes;
 use assay_measurement::times::TimesSum;
 use assay_record::caches::CacheLogs;
 use assay_record::run::RunInfo;
@@ -201,16 +202,7 @@ pub struct Tally {
     pub(crate) span: Option<Span>,
     pub robots: RobotCounts,
     pub origins: OriginCounts,
-    pub hit: TimesSum,
-    pub miss: TimesSum,
-    pub(crate) other: TimesSum,
-    pub(crate) timed_out: TimesSum,
-    pub(crate) lateness: Histogram,
-    pub(crate) unread: Histogram,
-    pub(crate) handshake: Histogram,
-    pub(crate) unsent_wait: Histogram,
-    /// The least that each of these can have been without Assay's delays; empty where records are of before that was counted.
-    pub(crate) unsent_least: Histogram,
+    pub times: RobotTimes<TimesSum, Histogram>,
     pub(crate) origin_service: Histogram,
     pub(crate) origin_lateness: Histogram,
     pub(crate) peaks: RobotLevels,
@@ -294,15 +286,7 @@ impl Tally {
         self.robots.merge(&part.robots);
         self.origins.merge(&part.origins);
         self.origins_seen |= part.origins_seen;
-        self.hit.merge(&part.hit);
-        self.miss.merge(&part.miss);
-        self.other.merge(&part.other);
-        self.timed_out.merge(&part.timed_out);
-        self.lateness.merge(&part.lateness);
-        self.unread.merge(&part.unread);
-        self.handshake.merge(&part.handshake);
-        self.unsent_wait.merge(&part.unsent_wait);
-        self.unsent_least.merge(&part.unsent_least);
+        self.times.add(&part.times, TimesSum::merge, Histogram::merge);
         self.origin_service.merge(&part.origin_service);
         self.origin_lateness.merge(&part.origin_lateness);
         self.raise_peaks(part.peaks);
@@ -321,15 +305,7 @@ impl Tally {
 
     pub(crate) fn add_robots(&mut self, interval: &RobotInterval) {
         self.robots.merge(&interval.counts);
-        self.hit.add(&interval.hit);
-        self.miss.add(&interval.miss);
-        self.other.add(&interval.other);
-        self.timed_out.add(&interval.timed_out);
-        self.lateness.merge_sparse(&interval.lateness);
-        self.unread.merge_sparse(&interval.unread);
-        self.handshake.merge_sparse(&interval.handshake);
-        self.unsent_wait.merge_sparse(&interval.unsent_wait);
-        self.unsent_least.merge_sparse(&interval.unsent_least);
+        self.times.add(&interval.times, TimesSum::add, Histogram::merge_sparse);
         self.raise_peaks(interval.levels);
     }
 

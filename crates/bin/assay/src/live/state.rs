@@ -258,11 +258,11 @@ impl LiveState {
                     sum.get_or_insert_default().merge_sparse(times);
                 }
             };
-            add(&mut phase.hit, &interval.hit.response);
-            add(&mut phase.miss, &interval.miss.response);
-            add(&mut phase.other, &interval.other.response);
-            add(&mut phase.waits, &interval.timed_out.response);
-            add(&mut phase.waits, &interval.unsent_wait);
+            add(&mut phase.hit, &interval.times.hit.response);
+            add(&mut phase.miss, &interval.times.miss.response);
+            add(&mut phase.other, &interval.times.other.response);
+            add(&mut phase.waits, &interval.times.timed_out.response);
+            add(&mut phase.waits, &interval.times.unsent_wait);
         });
         // Intervals that lie in the same second (two phases, or several workers) are one second here.
         let second_ms = interval.start_ms / 1000 * 1000;
@@ -277,11 +277,11 @@ impl LiveState {
         let end_ms = interval.start_ms + interval.length_ms;
         second.length_ms = second.length_ms.max(end_ms.saturating_sub(second.start_ms).min(1000));
         second.counts.merge(&interval.counts);
-        second.hit.push(interval.hit.response.clone());
-        second.miss.push(interval.miss.response.clone());
-        second.other.push(interval.other.response.clone());
-        second.waits.extend([interval.timed_out.response.clone(), interval.unsent_wait.clone()]);
-        second.lateness.push(interval.lateness.clone());
+        second.hit.push(interval.times.hit.response.clone());
+        second.miss.push(interval.times.miss.response.clone());
+        second.other.push(interval.times.other.response.clone());
+        second.waits.extend([interval.times.timed_out.response.clone(), interval.times.unsent_wait.clone()]);
+        second.lateness.push(interval.times.lateness.clone());
         self.levels = interval.levels;
     }
 

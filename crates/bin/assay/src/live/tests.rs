@@ -44,9 +44,9 @@ fn second(at: u64) -> RobotInterval {
         length_ms: 1000,
         phase: if at < 3 { 0 } else { 1 },
         levels: RobotLevels { waiting: 3, in_flight: 121, connections: 412 },
-        lateness: histogram((1..=100).map(|n| n * 2)),
         ..RobotInterval::default()
     };
+    interval.times.lateness = histogram((1..=100).map(|n| n * 2));
     let due = if at < 3 { 100 + 100 * at } else { 400 };
     let counts = &mut interval.counts;
     (counts.due, counts.due_basic, counts.offered_hits) = (due, due, due / 2);
@@ -57,8 +57,8 @@ fn second(at: u64) -> RobotInterval {
     (counts.sent, counts.completed, counts.basic) = (due, due - 1, due - 1);
     (counts.hits, counts.collapsed, counts.misses) = (due / 2 - 4, 2, due / 2 + 1);
     (counts.basic_bytes, counts.hit_bytes, counts.collapsed_bytes) = (due * 1000, due * 450, due * 2);
-    interval.hit.response = histogram((1..=100).map(|n| 150 + n));
-    interval.miss.response = histogram((1..=100).map(|n| 200_000 + n * 1000));
+    interval.times.hit.response = histogram((1..=100).map(|n| 150 + n));
+    interval.times.miss.response = histogram((1..=100).map(|n| 200_000 + n * 1000));
     interval
 }
 

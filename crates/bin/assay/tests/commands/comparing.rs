@@ -25,7 +25,7 @@ fn run(path: &Path, seed: u64, us: u64, change: impl Fn(&mut RunInfo)) {
         (counts.hits, counts.misses) = (60, 40);
         let mut times = Histogram::new();
         (0..100).for_each(|n| times.record(us + n + seed * 3));
-        interval.miss.response = times.to_sparse();
+        interval.times.miss.response = times.to_sparse();
         writer.keep(&Measured::Robots(interval.into())).expect("an interval");
     }
     writer.finish().expect("its end");

@@ -85,7 +85,7 @@ fn merged(assay: &Assay, run_dir: &str, metric: &str, class: &str) -> SparseHist
     let dir = RunDir::open(&assay.path(run_dir)).expect("a run directory");
     let mut all = SparseHistogram::default();
     for interval in dir.read_series().expect("what was measured").robots {
-        let values = interval.histograms().filter(|(of, whose, _)| *of == metric && *whose == class);
+        let values = interval.times.histograms().filter(|(of, whose, _)| *of == metric && *whose == class);
         values.for_each(|(_, _, values)| all.merge(values));
     }
     all

@@ -127,7 +127,7 @@ mod tests {
         let mut histogram = Histogram::new();
         values_us.iter().for_each(|value| histogram.record(*value));
         let mut interval = RobotInterval { start_ms, length_ms: 1000, phase, ..RobotInterval::default() };
-        interval.hit.response = histogram.to_sparse();
+        interval.times.hit.response = histogram.to_sparse();
         interval.counts.due = values_us.len() as u64;
         interval.counts.due_digest = values_us.iter().fold(0, |sum, value| sum.wrapping_add(value << 50));
         interval.counts.ideal_basic = 1;

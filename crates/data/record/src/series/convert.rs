@@ -169,7 +169,7 @@ impl Tables {
             row.extend([Cell::Text(kind.name()), Cell::Uint(*count)]);
             self.push(&columns::ERRORS, &row)?;
         }
-        for (metric, class, histogram) in interval.histograms() {
+        for (metric, class, histogram) in interval.times.histograms() {
             self.histogram(owner, metric, class, histogram)?;
         }
         Ok(())
@@ -264,7 +264,7 @@ mod tests {
             (0..2000).for_each(|value| histogram.record(value * value * (second + 1)));
             merged.merge(&histogram);
             let mut interval = RobotInterval { start_ms: second * 1000, ..RobotInterval::default() };
-            interval.miss.response = histogram.to_sparse();
+            interval.times.miss.response = histogram.to_sparse();
             writer.keep(&Measured::Robots(interval.into())).unwrap();
         }
         writer.finish().unwrap();

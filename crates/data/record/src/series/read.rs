@@ -344,7 +344,7 @@ fn histogram_mut<'a>(
     let histogram = match table.text("side", row)? {
         "robots" => {
             let interval = series.robots.get_mut(index).ok_or_else(unknown)?;
-            interval.histogram_mut(metric, class)
+            interval.times.histogram_mut(metric, class)
         }
         "origins" => {
             let interval = series.origins.get_mut(index).ok_or_else(unknown)?;

@@ -14,6 +14,7 @@ use assay_measurement::interval::{
 };
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_measurement::measured::{ProxySample, Series};
+use assay_measurement::robot_times::RobotTimes;
 
 /// A histogram of a few values that differ with `salt`.
 pub fn histogram(salt: u64) -> SparseHistogram {
@@ -64,15 +65,17 @@ pub fn robots(start_ms: u64, phase: u16) -> RobotInterval {
         length_ms: 1000,
         phase,
         counts,
-        hit: times(start_ms),
-        miss: times(start_ms + 5),
-        other: times(start_ms + 6),
-        timed_out: times(start_ms + 7),
-        lateness: histogram(9),
-        unsent_wait: SparseHistogram::default(),
-        unsent_least: SparseHistogram::default(),
-        unread: histogram(10),
-        handshake: histogram(11),
+        times: RobotTimes {
+            hit: times(start_ms),
+            miss: times(start_ms + 5),
+            other: times(start_ms + 6),
+            timed_out: times(start_ms + 7),
+            lateness: histogram(9),
+            unsent_wait: SparseHistogram::default(),
+            unsent_least: SparseHistogram::default(),
+            unread: histogram(10),
+            handshake: histogram(11),
+        },
         levels: RobotLevels { waiting: 3, in_flight: 4, connections: 5 },
     }
 }

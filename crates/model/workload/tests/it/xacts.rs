@@ -456,3 +456,47 @@ fn offered_ratios_leave_out_what_cannot_be_basic() {
     assert!(is_share(seen, launches.len() as u64, 0.7 * 0.8));
     assert!((expected.basic - 0.56 * expected.requests).abs() < 1e-6);
 }
+
+#[test]
+fn whatever_keeps_a_request_from_being_plain_makes_requests_special() {
+    let is_special = |workload: &Workload| {
+        workload.robots[0].makes_special_requests()
+            || workload.contents[0].specials().requests
+            || workload.servers[0].specials().requests
+    };
+    let is_plain = |workload: &Workload| {
+        let universe = universe(workload.clone());
+        (0..200).all(|n| universe.is_plain(xact(n), 0, 0, &public(&universe, n)))
+    };
+    let small = fixtures::small();
+    assert!(!is_special(&small) && is_plain(&small));
+    let changes: [fn(&mut Workload); 8] = [
+        |workload| workload.robots[0].abort_share = 0.5,
+        |workload| workload.servers[0].abort_share = 0.5,
+        |workload| {
+            workload.servers[0].redirect_share = 0.5;
+            workload.servers[0].popularity.clone_from(&workload.robots[0].popularity);
+            workload.schedule.phases[0].special = flat(1.0);
+        },
+        |workload| {
+            let schemes = vec![AuthScheme::Basic];
+            workload.servers[0].authentication = Some(AuthDemand { schemes, realm: "r".into(), share: 0.5 });
+        },
+        |workload| workload.servers[0].faults.error_share = 0.5,
+        |workload| workload.servers[0].faults.reset_share = 0.5,
+        |workload| {
+            workload.servers[0].think_s = Some(Distribution::Constant(2.0));
+            workload.servers[0].faults.lifetime_s = Some(Distribution::Constant(1.0));
+        },
+        |workload| {
+            workload.contents[0].body.codings = vec![Coding::Gzip];
+            workload.robots[0].accepts = vec![Coding::Identity];
+        },
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut workload = small.clone();
+        change(&mut workload);
+        assert!(!is_plain(&workload), "change {number} does nothing");
+        assert!(is_special(&workload), "change {number}");
+    }
+}

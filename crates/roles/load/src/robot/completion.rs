@@ -39,9 +39,7 @@ impl Worker {
             unread_us,
         ));
         let outcome = start.verdict.outcome;
-        if xact.phase == self.phase() {
-            self.recorder.sample(&xact, start.kind, outcome, body_bytes, now_ns);
-        }
+        self.recorder.sample(self.schedule.phase(), &xact, start.kind, outcome, body_bytes, now_ns);
         if let Some(features) = &xact.features {
             features.count(start.kind, &mut self.recorder(xact.phase).counts);
         }

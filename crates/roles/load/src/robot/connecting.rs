@@ -280,16 +280,17 @@ impl Worker {
     /// of responses that came to their end on its streams.
     #[inline]
     pub fn serve_socket(&mut self, connection_key: ConnectionKey, readiness: Readiness) -> u32 {
-        let Some(connection) = self.connections.get(connection_key) else { return 0 };
+        let Some(mut connection) = self.connections.get(connection_key) else { return 0 };
         if !connection.is_established() {
             self.establish(connection_key, readiness);
-        }
-        let Some(connection) = self.connections.get(connection_key) else { return 0 };
-        if !connection.is_established() {
-            return 0;
+            match self.connections.get(connection_key) {
+                Some(established) if established.is_established() => connection = established,
+                _ => return 0,
+            }
         }
         match connection.streams {
             Some(_) => self.flush_streams(connection_key),
+            None if connection.is_written() => {}
             None => self.write_unsent(connection_key),
         }
         let (mut taken, mut responses) = (0, 0);

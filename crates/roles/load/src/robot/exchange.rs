@@ -76,7 +76,7 @@ impl Worker {
         self.recorder.ideal_events.extend(event);
         let recorder = self.recorder(phase);
         recorder.counts.sent += 1;
-        recorder.lateness.record(late_us);
+        recorder.times.lateness.record(late_us);
     }
 
     /// Tells the ideal cache of the response to a POST: it drops what it has under that URL.
@@ -327,10 +327,11 @@ impl Worker {
         let RobotConnection { robot, response, .. } = &self.connections[connection_key];
         let (robot, body_bytes) = (*robot, response.body_bytes());
         let Some(start) = response.start().cloned() else { return };
+        let xact = &mut self.xacts[xact_key];
         // The response came before the body was sent: the other side may wait for that.
-        let persists = start.persists && !self.cancel_continue_wait(xact_key);
+        let persists = start.persists && !xact.cancel_continue_wait();
         // Whoever comes next should find the connection free: it is let go before anything follows.
-        let released = self.xacts[xact_key].release(trigger.unread_us);
+        let released = xact.release(trigger.unread_us);
         self.robots[robot].delayed_behind_us = released.delayed_us;
         self.release_connection(connection_key, persists, &trigger.releasing(Some(released)));
         self.finish_response(xact_key, &start, body_bytes, now_ns, trigger);

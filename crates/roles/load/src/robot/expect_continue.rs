@@ -19,7 +19,7 @@ impl Worker {
 
     /// Sends the body after 100.
     pub fn on_continue(&mut self, connection_key: ConnectionKey, xact_key: XactKey, trigger: &Trigger) {
-        if self.cancel_continue_wait(xact_key) {
+        if self.xacts[xact_key].cancel_continue_wait() {
             self.recorder.counts(self.xacts[xact_key].phase).invited += 1;
             self.send_body(connection_key, xact_key, trigger);
         }
@@ -32,20 +32,14 @@ impl Worker {
             return;
         };
         let is_late = self.continue_wait_ns(xact_key).is_some_and(|until_ns| until_ns <= monotonic_ns());
-        if is_late && self.cancel_continue_wait(xact_key) {
+        if is_late && self.xacts[xact_key].cancel_continue_wait() {
             self.recorder.counts(self.xacts[xact_key].phase).impatient += 1;
             self.send_body(connection_key, xact_key, &Trigger::UNDELAYED);
         }
     }
 
-    /// Ends the wait of a request body; false: it did not wait.
-    pub fn cancel_continue_wait(&mut self, xact_key: XactKey) -> bool {
-        let features = self.xacts.get_mut(xact_key).and_then(|xact| xact.features.as_mut());
-        features.is_some_and(|features| features.continue_until_ns.take().is_some())
-    }
-
     fn continue_wait_ns(&self, xact_key: XactKey) -> Option<u64> {
-        self.xacts.get(xact_key)?.features.as_ref()?.continue_until_ns
+        self.xacts[xact_key].features.as_ref()?.continue_until_ns
     }
 
     fn send_body(&mut self, connection_key: ConnectionKey, xact_key: XactKey, trigger: &Trigger) {

@@ -85,9 +85,14 @@ impl Worker {
         best_effort: bool,
         grows: bool,
     ) {
-        let offered = self.setup.universe.offered(launch, object);
-        let digest = launch_digest(launch, &self.setup.universe);
         let group = self.robots[robot].group;
+        // Nothing keeps one that cannot be special from what it offers.
+        let offered = if self.setup.is_special(group, object) {
+            self.setup.universe.offered(launch, object)
+        } else {
+            launch.offered(object)
+        };
+        let digest = launch_digest(launch, &self.setup.universe);
         let sent_bytes = self.setup.sent_bytes(group, object);
         let recorder = self.recorder(launch.phase);
         count_due(recorder, &offered, grows, sent_bytes);
@@ -122,7 +127,11 @@ impl Worker {
                 continue;
             }
             children.push(child);
-            let offered = universe.offered_child(launch, &child, &object);
+            let offered = if setup.is_special(group, &object) {
+                universe.offered_child(launch, &child, &object)
+            } else {
+                child.offered(&object)
+            };
             let sent_bytes = setup.sent_bytes(group, &object);
             count_due(self.recorder(launch.phase), &offered, grows, sent_bytes);
             if best_effort && offered.fill() {

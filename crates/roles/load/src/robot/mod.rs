@@ -4,11 +4,11 @@
 //! merges their snapshots. A worker owns a slice of the robots ([`worker`]). Its timer launches the requests of the
 //! stream ([`schedule`], [`events`], [`launching`]). Each goes to a connection of its robot or waits for one
 //! ([`connecting`], [`pool`], [`securing`], [`pipeline`], [`multiplex`]); requests are written and responses judged as
-//! they come ([`exchange`], [`request`], [`response`], [`judge`]), and every xact is counted at its end ([`completion`]).
-//! The state of a robot between its requests is its [`memory`] ([`login`], [`session`]). A worker also monitors its own
-//! thread ([`reporting`]). Workers share what never changes, and a few numbers about phases ([`control`]). Where load
-//! adapts, workers send samples to the coordinator ([`sampling`], [`reporting`]), which decides for all
-//! ([`load_controller`]). Where the parent watches the target, the times of xacts are joined with its waits for
+//! they come ([`exchange`], [`request`], [`response`], [`judge`]), and every xact is counted at its end ([`completion`],
+//! [`recorder`]). The state of a robot between its requests is its [`memory`] ([`login`], [`session`]). A worker also
+//! monitors its own thread ([`network`]). Workers share what never changes, and a few numbers about phases
+//! ([`control`]). Where load adapts, workers send samples to the coordinator ([`sampling`], [`recorder`]), which decides
+//! for all ([`load_controller`]). Where the parent watches the target, the times of xacts are joined with its waits for
 //! processors before they are reported ([`wait_joiner`]).
 //!
 //! *Counting.* An xact belongs to the phase it was due in. Due = sent + unsent + not reached + errors of requests that

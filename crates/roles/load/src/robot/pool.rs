@@ -58,27 +58,25 @@ impl Connections {
         self.connections.remove(key)
     }
 
-    /// First connection of a list, from `first` on, of which this is true.
-    fn find(
-        &self,
-        first: Option<ConnectionKey>,
-        mut is_right: impl FnMut(&RobotConnection) -> bool,
-    ) -> Option<ConnectionKey> {
-        self.list(first).find(|(_, connection)| is_right(connection)).map(|(key, _)| key)
-    }
-
     /// Connections of a list, from `first` on.
     pub fn list(
         &self,
         first: Option<ConnectionKey>,
     ) -> impl Iterator<Item = (ConnectionKey, &RobotConnection)> {
-        let with_key = |key| (key, &self.connections[key]);
-        std::iter::successors(first.map(with_key), move |(_, connection)| connection.link.next.map(with_key))
+        let mut next = first;
+        std::iter::from_fn(move || {
+            let key = next?;
+            let connection = &self.connections[key];
+            next = connection.link.next;
+            Some((key, connection))
+        })
     }
 
     /// Puts a connection into a list, and takes it out of the one it is in.
     pub fn link(&mut self, key: ConnectionKey, of: ConnectionList, robots: &mut Robots) {
-        self.unlink(key, robots);
+        if self.connections[key].link.list.is_some() {
+            self.unlink(key, robots);
+        }
         let connection = &mut self.connections[key];
         let list = robots[connection.robot].list(of);
         let next = list.first.replace(key);
@@ -135,8 +133,8 @@ impl Robot {
 impl Worker {
     /// Idle connection of a robot to a destination, the one that was used last.
     pub fn idle_connection_to(&self, robot: RobotKey, destination: u16) -> Option<ConnectionKey> {
-        let idle = self.robots[robot].idle.first;
-        self.connections.find(idle, |connection| connection.destination == destination)
+        let mut idle = self.connections.list(self.robots[robot].idle.first);
+        idle.find(|(_, connection)| connection.destination == destination).map(|(key, _)| key)
     }
 
     /// Idle connection to a destination that stands for that of an xact, if this one may take it.

@@ -221,17 +221,18 @@ impl Recorder {
         }
     }
 
-    /// Adds an xact that completed in its own phase to the sample, where load adapts.
+    /// Adds an xact of the current phase to the sample, where load adapts.
     #[inline]
     pub fn sample(
         &mut self,
+        phase: u16,
         xact: &Xact,
         kind: ResponseKind,
         outcome: Option<Outcome>,
         body_bytes: u64,
         now_ns: u64,
     ) {
-        if let Some(sampler) = &mut self.sampler {
+        if let Some(sampler) = self.sampler.as_mut().filter(|_| xact.phase == phase) {
             sampler.complete(xact, kind, outcome, body_bytes, now_ns);
         }
     }

@@ -75,7 +75,7 @@ impl Worker {
         }
         let phase = xacts.first().map_or(self.phase(), |xact_key| self.xacts[*xact_key].phase);
         let recorder = self.recorder(phase);
-        recorder.handshake.record(handshake.ended_ns.saturating_sub(begun_ns) / 1_000);
+        recorder.times.handshake.record(handshake.ended_ns.saturating_sub(begun_ns) / 1_000);
         let counts = &mut recorder.counts;
         let session =
             if handshake.negotiated.resumed { &mut counts.tls_resumed } else { &mut counts.tls_full };

@@ -207,6 +207,11 @@ impl Xact {
         self.id.place > 0
     }
 
+    /// Ends the wait of the request's body for 100 (Continue); false: it did not wait.
+    pub fn cancel_continue_wait(&mut self) -> bool {
+        self.features.as_mut().is_some_and(|features| features.continue_until_ns.take().is_some())
+    }
+
     /// Kind of request in the mark.
     pub fn kind(&self) -> RequestKind {
         match (self.method, self.request_type) {

@@ -4,6 +4,7 @@
 //! counts; the coordinator joins both, outside of the path of requests.
 
 use assay_measurement::outcome::Outcome;
+use assay_measurement::robot_times::RobotTimes;
 use assay_measurement::times::TimesRecorder;
 use assay_measurement::waits::WaitTimeline;
 
@@ -84,7 +85,7 @@ impl RobotRecorder {
     #[inline]
     pub(super) fn keep(&mut self, flight: Flight) {
         if flight.is_recorded() {
-            record(self.times_of(flight.outcome), flight.outcome, &flight.at, &flight.own, 0);
+            record(self.times.outcome_mut(flight.outcome), flight.outcome, &flight.at, &flight.own, 0);
         }
         self.flights.push(flight);
     }
@@ -92,7 +93,7 @@ impl RobotRecorder {
     /// Joins the xacts that were kept with the waits of the target: those that can have met some are recorded as disturbed.
     pub fn join(&mut self, waits: &WaitTimeline) {
         let flights = std::mem::take(&mut self.flights);
-        let mut recorded: [Option<Box<TimesRecorder>>; 3] = [None, None, None];
+        let mut recorded = RobotTimes::<Option<Box<TimesRecorder>>, ()>::default();
         for flight in flights {
             let Flight { outcome, at, own, exposure } = flight;
             let waited_us = exposure.delay_us(waits, at.last_byte);
@@ -102,34 +103,15 @@ impl RobotRecorder {
                 if own.sum_us() + waited_us < disturbed_from_us(outcome, &at) {
                     continue;
                 }
-                let taken_back = recorded[class_of(outcome)].get_or_insert_default();
+                let taken_back = recorded.outcome_mut(outcome).get_or_insert_default();
                 record(taken_back, outcome, &at, &own, 0);
             }
-            record(self.times_of(outcome), outcome, &at, &own, waited_us);
+            record(self.times.outcome_mut(outcome), outcome, &at, &own, waited_us);
         }
-        for (times, recorded) in [&mut self.hit, &mut self.miss, &mut self.other].into_iter().zip(recorded) {
-            if let Some(recorded) = recorded {
-                times.take_back(&recorded);
-            }
-        }
-    }
-
-    /// The times of xacts with this outcome.
-    #[inline]
-    pub(super) fn times_of(&mut self, outcome: Option<Outcome>) -> &mut TimesRecorder {
-        match class_of(outcome) {
-            0 => &mut self.hit,
-            1 => &mut self.miss,
-            _ => &mut self.other,
-        }
-    }
-}
-
-fn class_of(outcome: Option<Outcome>) -> usize {
-    match outcome {
-        Some(Outcome::Hit) => 0,
-        Some(Outcome::Miss) => 1,
-        Some(Outcome::Collapsed | Outcome::Revalidated) | None => 2,
+        let take_back = |times: &mut TimesRecorder, recorded: &Option<Box<TimesRecorder>>| {
+            recorded.iter().for_each(|recorded| times.take_back(recorded));
+        };
+        self.times.add(&recorded, take_back, |_, ()| {});
     }
 }
 
@@ -178,7 +160,7 @@ mod tests {
             recorder.completed(&hit(due_ms, OwnDelays::default()));
         }
         recorder.join(&waits(1_000, &[(150, 160, 5_000), (205, 206, 4_000), (208, 209, 30)]));
-        let times = recorder.hit.to_times();
+        let times = recorder.times.hit.to_times();
         assert_eq!((times.response.count(), times.response.sum_us), (3, 30_000));
         let disturbed = &times.disturbed;
         assert_eq!((disturbed.response.seen.sum_us, disturbed.response.least.sum_us), (10_000, 6_000));
@@ -205,7 +187,7 @@ mod tests {
         recorder.completed(&miss(300, [0, u64::MAX / MS]));
         recorder
             .join(&waits(1_000, &[(103, 140, 9_000), (202, 210, 9_000), (242, 244, 500), (310, 320, 7_000)]));
-        let times = recorder.miss.to_times();
+        let times = recorder.times.miss.to_times();
         assert_eq!((times.response.count(), times.response.sum_us), (3, 150_000));
         let disturbed = &times.disturbed.response;
         assert_eq!((disturbed.seen.sum_us, disturbed.least.sum_us), (50_000, 50_000 - 2_000 - 500));
@@ -218,12 +200,12 @@ mod tests {
         recorder.completed(&hit(100, OwnDelays { before_us: 700, ..OwnDelays::default() }));
         recorder.completed(&hit(200, OwnDelays { before_us: 30, ..OwnDelays::default() }));
         assert_eq!(
-            recorder.hit.to_times().response.count(),
+            recorder.times.hit.to_times().response.count(),
             1,
             "the disturbed one is recorded once, when joined"
         );
         recorder.join(&waits(1_000, &[(105, 106, 2_000), (205, 206, 25)]));
-        let times = recorder.hit.to_times();
+        let times = recorder.times.hit.to_times();
         assert_eq!(times.response.count(), 2);
         assert_eq!(times.disturbed.response.seen.sum_us, 20_000, "two little delays are one that counts");
         assert_eq!(times.disturbed.response.least.sum_us, 10_000 - 2_700 + 10_000 - 55);
@@ -235,7 +217,7 @@ mod tests {
         recorder.completed(&hit(100, OwnDelays::default()));
         recorder.completed(&hit(100, OwnDelays { before_us: 700, ..OwnDelays::default() }));
         recorder.join(&waits(105, &[]));
-        let times = recorder.hit.to_times();
+        let times = recorder.times.hit.to_times();
         assert_eq!((recorder.counts.joined, times.response.count()), (0, 2));
         assert_eq!(times.disturbed.response.least.sum_us, 9_300);
     }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{RobotInterval, RobotLevels};
+use assay_measurement::times::TimesRecorder;
 use assay_workload::model::RobotIndex;
 
 use super::RobotRecorder;
@@ -136,15 +138,7 @@ impl SnapshotMerger {
             length_ms: end_ms - start_ms,
             phase,
             counts: recorder.counts(),
-            hit: recorder.hit.to_times(),
-            miss: recorder.miss.to_times(),
-            other: recorder.other.to_times(),
-            timed_out: recorder.timed_out.to_times(),
-            lateness: recorder.lateness.to_sparse(),
-            handshake: recorder.handshake.to_sparse(),
-            unsent_wait: recorder.unsent_wait.to_sparse(),
-            unsent_least: recorder.unsent_least.to_sparse(),
-            unread: recorder.unread.to_sparse(),
+            times: recorder.times.map(TimesRecorder::to_times, Histogram::to_sparse),
             // Levels are of all robots, whatever phase their xacts belong to: they stand once.
             levels: if phase == interval_end.phase { levels } else { RobotLevels::default() },
         };

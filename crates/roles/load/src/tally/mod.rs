@@ -16,6 +16,7 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::outcome::Outcome;
 use assay_measurement::own_error::Unrecorded;
+use assay_measurement::robot_times::RobotTimes;
 use assay_measurement::times::{Burst, TimesRecorder};
 use assay_workload::model::{Method, RequestType};
 
@@ -44,24 +45,7 @@ pub struct RobotRecorder {
     types: [u64; TYPES.len()],
     status_200: u64,
     status_304: u64,
-    /// Times of xacts whose outcome is hit, basic or not.
-    pub hit: TimesRecorder,
-    /// Times of xacts whose outcome is miss, basic or not.
-    pub miss: TimesRecorder,
-    /// Times of all others that completed.
-    pub other: TimesRecorder,
-    /// Waiting times of xacts that timed out.
-    pub timed_out: TimesRecorder,
-    /// Lateness of every xact sent.
-    pub lateness: Histogram,
-    /// Waiting times of xacts that were never sent.
-    pub unsent_wait: Histogram,
-    /// The least that each of these waits can have been without Assay's delays.
-    pub unsent_least: Histogram,
-    /// Times for which the last bytes of responses lay unread.
-    pub unread: Histogram,
-    /// Lengths of TLS handshakes.
-    pub handshake: Histogram,
+    pub times: RobotTimes<TimesRecorder, Histogram>,
     /// Xacts whose times are still to be joined with the waits of the target.
     flights: Vec<Flight>,
 }
@@ -211,15 +195,7 @@ impl RobotRecorder {
     #[must_use]
     pub fn emptied(&self) -> Self {
         Self {
-            hit: self.hit.emptied(),
-            miss: self.miss.emptied(),
-            other: self.other.emptied(),
-            timed_out: self.timed_out.emptied(),
-            lateness: self.lateness.emptied(),
-            unsent_wait: self.unsent_wait.emptied(),
-            unsent_least: self.unsent_least.emptied(),
-            unread: self.unread.emptied(),
-            handshake: self.handshake.emptied(),
+            times: self.times.map(TimesRecorder::emptied, Histogram::emptied),
             flights: Vec::with_capacity(self.flights.len()),
             ..Self::default()
         }
@@ -255,9 +231,9 @@ impl RobotRecorder {
         let (outcome, at, own) = (xact.outcome, xact.at, xact.own);
         match xact.exposure {
             Some(exposure) => self.keep(Flight { outcome, at, own, exposure }),
-            None => record(self.times_of(outcome), outcome, &at, &own, 0),
+            None => record(self.times.outcome_mut(outcome), outcome, &at, &own, 0),
         }
-        self.unread.record(u64::from(xact.unread_us));
+        self.times.unread.record(u64::from(xact.unread_us));
     }
 
     pub fn error(&mut self, kind: ErrorKind) {
@@ -267,14 +243,14 @@ impl RobotRecorder {
     /// Counts an xact that was never sent, and its wait, of which `delayed_us` were Assay's.
     pub fn unsent(&mut self, waited_us: u64, delayed_us: u64) {
         self.counts.unsent += 1;
-        self.unsent_wait.record(waited_us);
-        self.unsent_least.record(waited_us.saturating_sub(delayed_us));
+        self.times.unsent_wait.record(waited_us);
+        self.times.unsent_least.record(waited_us.saturating_sub(delayed_us));
     }
 
     /// Counts the wait of an xact that was given up at `at.last_byte`, of which `delayed_us` were Assay's. One that was
     /// not sent has no times from there on.
     pub fn gave_up(&mut self, at: &Instants, was_sent: bool, delayed_us: u64) {
-        let times = &mut self.timed_out;
+        let times = &mut self.times.timed_out;
         times.record_response_delayed(micros(at.begin, at.last_byte), delayed_us);
         if was_sent {
             times.record_after_sent(micros(at.sent, at.last_byte), micros(at.sent, at.first_byte));
@@ -303,15 +279,7 @@ impl RobotRecorder {
         add(&mut self.types, &other.types);
         self.status_200 += other.status_200;
         self.status_304 += other.status_304;
-        self.hit.merge(&other.hit);
-        self.miss.merge(&other.miss);
-        self.other.merge(&other.other);
-        self.timed_out.merge(&other.timed_out);
-        self.lateness.merge(&other.lateness);
-        self.unsent_wait.merge(&other.unsent_wait);
-        self.unsent_least.merge(&other.unsent_least);
-        self.unread.merge(&other.unread);
-        self.handshake.merge(&other.handshake);
+        self.times.add(&other.times, TimesRecorder::merge, Histogram::merge);
         self.flights.extend_from_slice(&other.flights);
     }
 
@@ -424,7 +392,8 @@ mod tests {
         recorder.completed(&completed(Some(Outcome::Collapsed), basic));
         recorder.completed(&completed(Some(Outcome::Revalidated), basic));
         recorder.completed(&completed(None, RequestType::Ims304));
-        let timed = [&recorder.hit, &recorder.miss, &recorder.other].map(|class| sum(class).response.count());
+        let timed = [&recorder.times.hit, &recorder.times.miss, &recorder.times.other]
+            .map(|class| sum(class).response.count());
         assert_eq!(timed, [3, 2, 3]);
         let counts = recorder.counts();
         assert_eq!((counts.basic, counts.hits, counts.misses), (4, 1, 1), "counts stay those of basic xacts");
@@ -438,13 +407,16 @@ mod tests {
         recorder.gave_up(&given_up(end, end), false, 0);
         recorder.gave_up(&given_up(2_000_000, end), true, 0);
         recorder.gave_up(&given_up(2_000_000, 2_500_000), true, 0);
-        let waits = sum(&recorder.timed_out);
+        let waits = sum(&recorder.times.timed_out);
         let [response, service, ttfb] =
             [waits.response, waits.service, waits.ttfb].map(|waits| (waits.count(), waits.mean_us()));
         assert_eq!(response, (3, Some(4000.0)));
         assert_eq!(service, (2, Some(3000.0)));
         assert_eq!(ttfb, (2, Some((3000.0 + 500.0) / 2.0)));
-        assert_eq!(sum(&recorder.miss).response.count() + sum(&recorder.other).response.count(), 0);
+        assert_eq!(
+            sum(&recorder.times.miss).response.count() + sum(&recorder.times.other).response.count(),
+            0
+        );
     }
 
     #[test]
@@ -453,12 +425,12 @@ mod tests {
         recorder.unsent(4_000, 3_000);
         recorder.unsent(4_000, 5_000);
         assert_eq!(recorder.counts.unsent, 2);
-        assert_eq!(recorder.unsent_wait.to_sparse().sum_us, 8_000);
-        assert_eq!(recorder.unsent_least.to_sparse().sum_us, 1_000);
+        assert_eq!(recorder.times.unsent_wait.to_sparse().sum_us, 8_000);
+        assert_eq!(recorder.times.unsent_least.to_sparse().sum_us, 1_000);
         let end = 5_000_000;
         let at = Instants { begin: 1_000_000, sent: end, first_byte: end, last_byte: end };
         recorder.gave_up(&at, false, 3_000);
-        let times = recorder.timed_out.to_times();
+        let times = recorder.times.timed_out.to_times();
         assert_eq!(times.response.sum_us, 4_000);
         let disturbed = times.disturbed.response;
         assert_eq!((disturbed.seen.sum_us, disturbed.least.sum_us), (4_000, 1_000));
@@ -468,7 +440,7 @@ mod tests {
     fn response_time_counts_from_due_and_service_time_from_sent() {
         let mut recorder = RobotRecorder::default();
         recorder.completed(&completed(Some(Outcome::Miss), RequestType::Basic));
-        let times = sum(&recorder.miss);
+        let times = sum(&recorder.times.miss);
         assert_eq!(
             [times.response, times.service, times.ttfb].map(|of| of.max_us().unwrap()),
             [900, 800, 200]
@@ -480,7 +452,7 @@ mod tests {
         let one = |own: OwnDelays| {
             let mut recorder = RobotRecorder::default();
             recorder.completed(&CompletedXact { own, ..completed(Some(Outcome::Miss), RequestType::Basic) });
-            let disturbed = recorder.miss.to_times().disturbed;
+            let disturbed = recorder.times.miss.to_times().disturbed;
             [disturbed.response, disturbed.service, disturbed.ttfb]
                 .map(|of| [of.seen.sum_us, of.least.sum_us])
         };
@@ -514,7 +486,7 @@ mod tests {
         for own in [passing, in_burst, alone, held_back, after_reading] {
             recorder.completed(&CompletedXact { own, ..completed(Some(Outcome::Hit), RequestType::Basic) });
         }
-        let disturbed = recorder.hit.to_times().disturbed;
+        let disturbed = recorder.times.hit.to_times().disturbed;
         let seen = [disturbed.aftermath.sum_us, disturbed.passing.sum_us];
         assert_eq!(
             seen,
@@ -530,7 +502,7 @@ mod tests {
         a.error(ErrorKind::Stale);
         b.completed(&completed(Some(Outcome::Hit), RequestType::Reload));
         b.error(ErrorKind::Stale);
-        b.lateness.record(7);
+        b.times.lateness.record(7);
         b.counts.due_digest = u64::MAX;
         a.counts.due_digest = 2;
         a.merge(&b);
@@ -538,6 +510,6 @@ mod tests {
         assert_eq!(counts.errors, BTreeMap::from([(ErrorKind::Stale, 2)]));
         assert_eq!(counts.by_type, BTreeMap::from([("basic".to_owned(), 1), ("reload".to_owned(), 1)]));
         assert_eq!(counts.by_status, BTreeMap::from([(200, 2)]));
-        assert_eq!((counts.completed, counts.due_digest, a.lateness.count()), (2, 1, 1));
+        assert_eq!((counts.completed, counts.due_digest, a.times.lateness.count()), (2, 1, 1));
     }
 }

@@ -64,13 +64,13 @@ mod tests {
     #[test]
     fn the_next_one_is_empty_and_has_room_for_what_the_last_one_held() {
         let mut recorders = Recorders::new(1);
-        recorders.recorder(0).lateness.record(1_000_000);
+        recorders.recorder(0).times.lateness.record(1_000_000);
         recorders.take();
         let next = recorders.recorder(0);
-        assert_eq!((next.lateness.count(), next.lateness.max_us()), (0, None));
-        let room = next.lateness.room();
-        next.lateness.record(1_000_000);
-        assert_eq!(next.lateness.room(), room);
+        assert_eq!((next.times.lateness.count(), next.times.lateness.max_us()), (0, None));
+        let room = next.times.lateness.room();
+        next.times.lateness.record(1_000_000);
+        assert_eq!(next.times.lateness.room(), room);
         assert!(room > 0);
     }
 }

@@ -38,7 +38,8 @@ fn what_cannot_be_sent_is_unsent_and_does_not_reach_the_next_phase() {
     // Four robots with two connections each: all busy in the first phase, and never free again.
     assert_eq!((of_phase(0).sent, of_phase(1).sent), (8, 0));
     assert_eq!(run.total().errors, BTreeMap::from([(ErrorKind::TimedOut, 8)]));
-    let waited: u64 = run.intervals().flat_map(|i| &i.unsent_wait.buckets).map(|&(_, count)| count).sum();
+    let waited: u64 =
+        run.intervals().flat_map(|i| &i.times.unsent_wait.buckets).map(|&(_, count)| count).sum();
     assert_eq!(waited, run.total().unsent);
 }
 

@@ -29,7 +29,7 @@ fn run_with(waits: &[(u64, u64)]) -> Reported {
 fn counted(run: &Reported) -> [u64; 5] {
     let total = run.total();
     let (mut disturbed, mut least_us, mut others_us) = (0, 0, 0);
-    for times in run.intervals().flat_map(|interval| interval.completed()) {
+    for times in run.intervals().flat_map(|interval| interval.times.completed()) {
         disturbed += times.disturbed.service.seen.count();
         least_us += times.disturbed.service.least.sum_us;
         others_us += times.service.sum_us - times.disturbed.service.seen.sum_us;

@@ -248,9 +248,14 @@ impl Evidence {
     fn robots(&mut self, interval: &RobotInterval) {
         let Some(phase) = self.phases.get_mut(usize::from(interval.phase)) else { return };
         phase.robots.merge(&interval.counts);
-        phase.lateness.merge_sparse(&interval.lateness);
-        let all = interval.completed().into_iter().chain([&interval.timed_out]).map(|times| &times.response);
-        all.chain([&interval.unsent_wait]).for_each(|times| phase.response.merge_sparse(times));
+        phase.lateness.merge_sparse(&interval.times.lateness);
+        let all = interval
+            .times
+            .completed()
+            .into_iter()
+            .chain([&interval.times.timed_out])
+            .map(|times| &times.response);
+        all.chain([&interval.times.unsent_wait]).for_each(|times| phase.response.merge_sparse(times));
     }
 
     fn origins(&mut self, interval: &OriginInterval) {

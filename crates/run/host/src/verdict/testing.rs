@@ -74,15 +74,17 @@ impl Run {
 
     /// Response times and lateness in a phase.
     pub fn times(&mut self, phase: u16, response_us: &[u64], lateness_us: &[u64]) {
-        let mut interval =
-            RobotInterval { phase, lateness: histogram(lateness_us), ..RobotInterval::default() };
-        interval.miss.response = histogram(response_us);
+        let mut interval = RobotInterval { phase, ..RobotInterval::default() };
+        interval.times.lateness = histogram(lateness_us);
+        interval.times.miss.response = histogram(response_us);
         self.robots(interval);
     }
 
     /// How long those waited that were never sent.
     pub fn unsent_wait(&mut self, phase: u16, waited_us: &[u64]) {
-        self.robots(RobotInterval { phase, unsent_wait: histogram(waited_us), ..RobotInterval::default() });
+        let mut interval = RobotInterval { phase, ..RobotInterval::default() };
+        interval.times.unsent_wait = histogram(waited_us);
+        self.robots(interval);
     }
 
     /// How late think times ended.

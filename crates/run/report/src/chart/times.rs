@@ -104,10 +104,10 @@ impl TimesByClass {
     ) -> Self {
         let mut classes = Self { all: Histogram::new(), hit: Histogram::new(), miss: Histogram::new() };
         for interval in &series.robots {
-            classes.hit.merge_sparse(of(&interval.hit));
-            classes.miss.merge_sparse(of(&interval.miss));
+            classes.hit.merge_sparse(of(&interval.times.hit));
+            classes.miss.merge_sparse(of(&interval.times.miss));
             let waits = unsent.map(|unsent| unsent(interval));
-            let all = interval.completed().into_iter().chain([&interval.timed_out]).map(of);
+            let all = interval.times.completed().into_iter().chain([&interval.times.timed_out]).map(of);
             all.chain(waits).for_each(|times| classes.all.merge_sparse(times));
         }
         classes
@@ -120,8 +120,11 @@ impl TimesByClass {
 
 /// Response times of the whole run: percentile curves by class and by phase, and the share that took so long at most.
 pub(super) fn whole_run(series: &Series, phases: &[&str]) -> Vec<Chart> {
-    let response =
-        TimesByClass::from_series(series, |times| &times.response, Some(|interval| &interval.unsent_wait));
+    let response = TimesByClass::from_series(
+        series,
+        |times| &times.response,
+        Some(|interval| &interval.times.unsent_wait),
+    );
     let first_byte = TimesByClass::from_series(series, |times| &times.ttfb, None);
     let mut charts = vec![distribution(
         "response-distribution",
@@ -151,9 +154,9 @@ fn by_phase(series: &Series, phases: &[&str]) -> Option<Chart> {
     let mut times: Vec<(usize, Histogram)> = (0..phases.len()).map(|i| (i, Histogram::new())).collect();
     for interval in &series.robots {
         if let Some((_, histogram)) = times.get_mut(usize::from(interval.phase)) {
-            let all = interval.completed().into_iter().chain([&interval.timed_out]);
+            let all = interval.times.completed().into_iter().chain([&interval.times.timed_out]);
             all.for_each(|times| histogram.merge_sparse(&times.response));
-            histogram.merge_sparse(&interval.unsent_wait);
+            histogram.merge_sparse(&interval.times.unsent_wait);
         }
     }
     times.retain(|(_, histogram)| histogram.count() > 0);
@@ -279,7 +282,7 @@ mod tests {
     fn curves_by_phase_are_of_the_phases_that_had_requests() {
         let times = |phase, us| {
             let mut interval = RobotInterval { phase, ..RobotInterval::default() };
-            interval.miss.response = histogram(&[us; 20]).to_sparse();
+            interval.times.miss.response = histogram(&[us; 20]).to_sparse();
             interval
         };
         let series =

@@ -66,11 +66,9 @@ fn measured(
         figures: figures(&tally),
         all: tally.times(SpanOf::Response, XactClass::All).times().clone(),
         response_by_second_ms: mean_of_seconds(
-            series
-                .robots
-                .iter()
-                .filter(|interval| in_scope(interval.phase))
-                .flat_map(|interval| interval.completed().map(|times| (interval.start_ms, &times.response))),
+            series.robots.iter().filter(|interval| in_scope(interval.phase)).flat_map(|interval| {
+                interval.times.completed().map(|times| (interval.start_ms, &times.response))
+            }),
             &stretches,
         ),
         origin_by_second_ms: mean_of_seconds(
@@ -139,7 +137,7 @@ fn saturation_point(
         second.length_ms = second.length_ms.max(interval.length_ms);
         second.offered += interval.counts.due;
         second.completed += interval.counts.completed;
-        for times in interval.completed().map(|times| &times.response) {
+        for times in interval.times.completed().map(|times| &times.response) {
             second.response_sum_us += times.sum_us;
             second.responses += times.count();
         }

@@ -24,7 +24,7 @@ pub fn hdr_log(dir: &RunDir, out: &mut dyn Write) -> Result<(), ReportError> {
         let mut log = HdrLog::create(out, there.info.started_unix_ms, &comments)?;
         for interval in &there.series.robots {
             let phase = name(interval.phase);
-            for (metric, class, values) in interval.histograms() {
+            for (metric, class, values) in interval.times.histograms() {
                 let tag = format!("{phase}/robots/{metric}/{class}");
                 log.push(&tag, interval.start_ms, interval.length_ms, values)?;
             }

@@ -111,7 +111,7 @@ impl<'a> ThreadTotals<'a> {
 }
 
 fn role_health(role: &str, sum: &ThreadTotals<'_>, total: &Tally) -> RoleHealth {
-    let lateness = if role == "robots" { &total.lateness } else { &total.origin_lateness };
+    let lateness = if role == "robots" { &total.times.lateness } else { &total.origin_lateness };
     let listens = sum.accept_queue_limit > 0;
     RoleHealth {
         lateness_us: lags(lateness),

@@ -89,10 +89,10 @@ impl RequiredMetric {
             }
             // It is Assay's own, and measured.
             RequiredMetric::Time { kind: TimeKind::Lateness, stat, .. } => {
-                stat.measured(&tally.lateness).map(FigureEstimate::exact)
+                stat.measured(&tally.times.lateness).map(FigureEstimate::exact)
             }
             RequiredMetric::Time { kind: TimeKind::Handshake, stat, .. } => {
-                let stated = stat.measured(&tally.handshake).map(FigureEstimate::exact);
+                let stated = stat.measured(&tally.times.handshake).map(FigureEstimate::exact);
                 stated.map(|time| time.unless(tally.disturbance.unknown == Extent::Everything))
             }
             RequiredMetric::HitRatio { bytes, which, over } => {
@@ -158,8 +158,8 @@ impl RequiredMetric {
                 };
                 let count = match kind {
                     TimeKind::Span(span) => tally.times(span, class).times().count(),
-                    TimeKind::Lateness => tally.lateness.count(),
-                    TimeKind::Handshake => tally.handshake.count(),
+                    TimeKind::Lateness => tally.times.lateness.count(),
+                    TimeKind::Handshake => tally.times.handshake.count(),
                 };
                 count as f64 >= needed.round()
             }

@@ -87,7 +87,7 @@ mod tests {
         interval.counts.completed = 100;
         interval.counts.sent = 100;
         interval.counts.due = 100;
-        interval.miss.response = times.to_sparse();
+        interval.times.miss.response = times.to_sparse();
         interval
     }
 

@@ -53,8 +53,8 @@ fn second(phase: u16, hits: u64, errors: u64) -> RobotInterval {
         counts.errors.insert(ErrorKind::WrongBytes, errors);
     }
     let mut interval = RobotInterval { length_ms: 1000, phase, counts, ..RobotInterval::default() };
-    interval.hit.response = sparse((1..=hits).map(|ms| ms * 1000));
-    interval.miss.response = sparse((0..100 - errors - hits).map(|_| 200_000));
+    interval.times.hit.response = sparse((1..=hits).map(|ms| ms * 1000));
+    interval.times.miss.response = sparse((0..100 - errors - hits).map(|_| 200_000));
     interval
 }
 
@@ -243,9 +243,10 @@ fn a_run_is_judged_by_the_phases_that_are_named() {
 fn with_unanswered(phase: u16, timed_out: bool) -> RobotInterval {
     let counts = RobotCounts { due: 100, sent: 90, completed: 90, unsent: 10, ..RobotCounts::default() };
     let mut interval = RobotInterval { length_ms: 1000, phase, counts, ..RobotInterval::default() };
-    interval.miss.response = sparse((0..90).map(|_| 1000));
-    interval.miss.service = sparse((0..90).map(|_| 900));
-    let waits = if timed_out { &mut interval.timed_out.response } else { &mut interval.unsent_wait };
+    interval.times.miss.response = sparse((0..90).map(|_| 1000));
+    interval.times.miss.service = sparse((0..90).map(|_| 900));
+    let waits =
+        if timed_out { &mut interval.times.timed_out.response } else { &mut interval.times.unsent_wait };
     *waits = sparse((0..10).map(|_| 2_759_000));
     interval
 }
@@ -285,12 +286,12 @@ fn requests_without_a_response_count_as_long_as_they_waited_and_a_limit_above_th
 fn requests_that_assay_kept_from_being_sent_are_not_the_targets() {
     let mut second = with_unanswered(1, false);
     for (least_us, decision) in [(2_759_000, Decision::Failed), (1_000, Decision::Undecided)] {
-        second.unsent_least = sparse((0..10).map(|_| least_us));
+        second.times.unsent_least = sparse((0..10).map(|_| least_us));
         let judged = judged("p99 < 3s", std::slice::from_ref(&second), false);
         assert_eq!(judged.decision, Some(decision), "{least_us}: {judged:?}");
     }
     // However long it was without Assay, it was longer than that.
-    second.unsent_least = sparse((0..10).map(|_| 1_000_000));
+    second.times.unsent_least = sparse((0..10).map(|_| 1_000_000));
     assert_eq!(judged("p99 < 0.5s", std::slice::from_ref(&second), false).decision, Some(Decision::Failed));
 }
 
@@ -299,8 +300,8 @@ fn a_percentile_between_two_known_times_holds_below_both() {
     // 50 of 1 ms, 49 of 5 ms, one that had waited for 2 ms: the median is 1 or 5 ms, whatever it would have come to.
     let mut second = RobotInterval { phase: 1, ..RobotInterval::default() };
     second.counts = RobotCounts { due: 100, completed: 99, unsent: 1, ..RobotCounts::default() };
-    second.miss.response = sparse((0..49).map(|_| 1000).chain((0..50).map(|_| 5000)));
-    second.unsent_wait = sparse([1000]);
+    second.times.miss.response = sparse((0..49).map(|_| 1000).chain((0..50).map(|_| 5000)));
+    second.times.unsent_wait = sparse([1000]);
     let of = |text| judged(text, std::slice::from_ref(&second), false);
     assert_eq!(
         (of("p50 < 6ms").held, of("p50 < 5ms").held, of("p50 > 0.9ms").held),
@@ -378,7 +379,7 @@ fn a_phase_that_is_over_is_judged_when_all_its_requests_are_known() {
     assert_eq!(states(&tracker), [RequirementState::Failed, RequirementState::Holding]);
     let mut straggler = RobotInterval { phase: 1, ..RobotInterval::default() };
     straggler.counts.completed = 1;
-    straggler.miss.response = sparse([300_000]);
+    straggler.times.miss.response = sparse([300_000]);
     tracker.add_robots(&straggler);
     assert_eq!(states(&tracker), [RequirementState::Failed, RequirementState::Held]);
     assert_eq!(tracker.statuses()[0].seen, "200 ms");

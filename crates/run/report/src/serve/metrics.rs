@@ -228,12 +228,11 @@ fn ratios(all: &mut MetricFamilies, state: &LiveState) {
 
 fn times(all: &mut MetricFamilies, state: &LiveState) {
     let classes = |of: fn(&ClassTimes) -> &TimeBuckets| {
-        [("hit", &state.hit), ("miss", &state.miss), ("other", &state.other), ("timed_out", &state.timed_out)]
-            .map(|(class, times)| timed(vec![("class", class.into())], of(times)))
-            .to_vec()
+        let class = |(class, times): (&str, _)| timed(vec![("class", class.into())], of(times));
+        state.times.classes().map(class).collect::<Vec<_>>()
     };
     let mut response = classes(|times| &times.response);
-    response.push(timed(vec![("class", "unsent".into())], &state.unsent_wait));
+    response.push(timed(vec![("class", "unsent".into())], &state.times.unsent_wait));
     all.times(
         "response_time",
         "From when a request was due to its last byte, by outcome; for those that timed out or were never sent, how long they \
@@ -251,7 +250,7 @@ fn times(all: &mut MetricFamilies, state: &LiveState) {
          waited.",
         classes(|times| &times.ttfb),
     );
-    let late = vec![timed(Vec::new(), &state.lateness)];
+    let late = vec![timed(Vec::new(), &state.times.lateness)];
     all.times("lateness", "What Assay itself added before it sent a request.", late);
     let service = vec![timed(Vec::new(), &state.origin_service)];
     all.times(

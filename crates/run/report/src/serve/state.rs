@@ -9,8 +9,9 @@ use assay_measurement::adapted::Decided;
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::doubt::Reason;
 use assay_measurement::histogram::Histogram;
-use assay_measurement::interval::{HostInterval, RobotInterval, RobotLevels};
+use assay_measurement::interval::{HostInterval, RobotInterval, RobotLevels, Times};
 use assay_measurement::measured::Measured;
+use assay_measurement::robot_times::RobotTimes;
 use assay_protocol::message::{PhaseEvent, ProxyCounters};
 use assay_record::event::{RunEvent, Stage};
 use assay_record::run::{PhaseInfo, TargetInfo};
@@ -117,12 +118,7 @@ pub(crate) struct LiveState {
     pub origins: OriginCounts,
     pub levels: RobotLevels,
     pub origin_connections: u64,
-    pub hit: ClassTimes,
-    pub miss: ClassTimes,
-    pub other: ClassTimes,
-    pub timed_out: ClassTimes,
-    pub unsent_wait: TimeBuckets,
-    pub lateness: TimeBuckets,
+    pub times: RobotTimes<ClassTimes, TimeBuckets>,
     pub origin_service: TimeBuckets,
     pub timer_lag: BTreeMap<String, TimeBuckets>,
     pub used: BTreeMap<String, RoleUsage>,
@@ -225,18 +221,13 @@ impl LiveState {
     fn apply_robots(&mut self, interval: &RobotInterval) {
         self.robots.merge(&interval.counts);
         self.with_phase(interval.phase, |phase| phase.robots.merge(&interval.counts));
-        for (class, times) in [
-            (&mut self.hit, &interval.hit),
-            (&mut self.miss, &interval.miss),
-            (&mut self.other, &interval.other),
-            (&mut self.timed_out, &interval.timed_out),
-        ] {
-            class.response.add(&times.response, &self.scale);
-            class.service.add(&times.service, &self.scale);
-            class.ttfb.add(&times.ttfb, &self.scale);
-        }
-        self.unsent_wait.add(&interval.unsent_wait, &self.scale);
-        self.lateness.add(&interval.lateness, &self.scale);
+        let scale = &self.scale;
+        let add_class = |class: &mut ClassTimes, times: &Times| {
+            class.response.add(&times.response, scale);
+            class.service.add(&times.service, scale);
+            class.ttfb.add(&times.ttfb, scale);
+        };
+        self.times.add(&interval.times, add_class, |value, times| value.add(times, scale));
         self.levels = interval.levels;
     }
 

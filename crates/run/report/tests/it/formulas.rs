@@ -38,9 +38,9 @@ fn percentiles_come_from_one_merged_histogram() {
     let series = run.dir.read_series().unwrap();
     let mut merged = Histogram::new();
     for interval in series.robots.iter().filter(|interval| interval.phase == 3) {
-        merged.merge_sparse(&interval.hit.response);
-        merged.merge_sparse(&interval.miss.response);
-        merged.merge_sparse(&interval.other.response);
+        merged.merge_sparse(&interval.times.hit.response);
+        merged.merge_sparse(&interval.times.miss.response);
+        merged.merge_sparse(&interval.times.other.response);
     }
     let top1 = &summary.phases[3].figures.response_time_ms;
     let p99 = merged.quantile_us(0.99).map(|us| us as f64 / 1000.0);

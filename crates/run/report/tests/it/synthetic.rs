@@ -220,13 +220,13 @@ pub fn robots(
     let gave_up = c.errors.get(&ErrorKind::TimedOut).copied().unwrap_or(0);
     let slow = if overloaded { 40.0 } else { 1.0 + due as f64 / PEAK_RATE };
     let delay = own::delay(story, start_ms);
-    times(dice, &mut interval.hit, hits, 260.0 * slow, delay);
-    times(dice, &mut interval.miss, misses, 1900.0 * slow, delay);
-    times(dice, &mut interval.other, joined, 1400.0 * slow, delay);
-    times(dice, &mut interval.timed_out, gave_up, 20_000_000.0, None);
-    interval.lateness = drawn(dice, sent, 24.0);
-    interval.unsent_wait = drawn(dice, unsent, 900_000.0);
-    interval.unsent_least = own::halved(&interval.unsent_wait);
+    times(dice, &mut interval.times.hit, hits, 260.0 * slow, delay);
+    times(dice, &mut interval.times.miss, misses, 1900.0 * slow, delay);
+    times(dice, &mut interval.times.other, joined, 1400.0 * slow, delay);
+    times(dice, &mut interval.times.timed_out, gave_up, 20_000_000.0, None);
+    interval.times.lateness = drawn(dice, sent, 24.0);
+    interval.times.unsent_wait = drawn(dice, unsent, 900_000.0);
+    interval.times.unsent_least = own::halved(&interval.times.unsent_wait);
     interval.levels = RobotLevels {
         waiting: if overloaded { 350 + due / 4 } else { 0 },
         in_flight: 2 + due / 500,

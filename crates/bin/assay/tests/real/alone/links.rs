@@ -45,7 +45,7 @@ fn a_link_delays_every_response_and_loses_what_is_planned() {
     losses_are_planned(&ran);
     assert!(ran.number("total.completed").is_some_and(|completed| completed > 0.0));
     for robots in ran.series().robots {
-        for (low_us, _) in robots.hit.ttfb.buckets.iter().chain(&robots.miss.ttfb.buckets) {
+        for (low_us, _) in robots.times.hit.ttfb.buckets.iter().chain(&robots.times.miss.ttfb.buckets) {
             assert!(*low_us >= 39_900, "a response came after {low_us} us");
         }
     }
@@ -70,7 +70,7 @@ fn links_that_a_workload_has_are_emulated_unless_the_command_line_says_otherwise
     let links: Vec<_> = bed.links.iter().map(|link| (link.name.as_str(), link.settings.as_str())).collect();
     assert_eq!(links, [("robots-target", "delay=20ms,jitter=2ms")]);
     for robots in ran.series().robots {
-        let responses = robots.hit.ttfb.buckets.iter().chain(&robots.miss.ttfb.buckets);
+        let responses = robots.times.hit.ttfb.buckets.iter().chain(&robots.times.miss.ttfb.buckets);
         assert!(responses.clone().all(|(low_us, _)| *low_us >= 35_900), "{responses:?}");
     }
 }
@@ -85,7 +85,7 @@ fn two_links_without_a_proxy_lie_one_behind_the_other() {
     assert!(FINE_OR_UNDECIDED.contains(&ran.code), "{}", ran.json["doubts"]);
     losses_are_planned(&ran);
     for robots in ran.series().robots {
-        assert!(robots.miss.ttfb.buckets.iter().all(|(low_us, _)| *low_us >= 23_900));
+        assert!(robots.times.miss.ttfb.buckets.iter().all(|(low_us, _)| *low_us >= 23_900));
     }
 }
 

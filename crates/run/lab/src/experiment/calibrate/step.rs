@@ -109,7 +109,7 @@ impl StepObserver {
         self.not_reached += interval.counts.not_reached;
         self.completed += interval.counts.completed;
         self.body_bytes += interval.counts.body_bytes_in;
-        self.lateness.merge_sparse(&interval.lateness);
+        self.lateness.merge_sparse(&interval.times.lateness);
     }
 
     /// The figures; none when there was no flat phase.

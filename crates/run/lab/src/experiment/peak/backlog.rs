@@ -54,7 +54,7 @@ fn chance_margin(under_way: f64) -> f64 {
 fn seconds(window: &MeasurementWindow<'_>) -> impl Iterator<Item = f64> {
     sorted_intervals(window).into_iter().filter_map(|interval| {
         let (mut sum_us, mut count) = (0, 0);
-        for class in interval.completed() {
+        for class in interval.times.completed() {
             sum_us += class.response.sum_us;
             count += class.response.count();
         }
@@ -97,7 +97,7 @@ mod tests {
             interval.levels.in_flight = left + completed * us / 1_000_000;
             let mut times = Histogram::new();
             (0..completed).for_each(|_| times.record(us));
-            interval.miss.response = times.to_sparse();
+            interval.times.miss.response = times.to_sparse();
             interval
         };
         of.enumerate().map(second).collect()

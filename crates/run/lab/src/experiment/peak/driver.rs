@@ -322,7 +322,7 @@ mod tests {
     fn simulate(limit_per_s: f64) -> (Peak, Vec<PeakEvent>) {
         let judge: PromiseJudge = Box::new(|window: &MeasurementWindow<'_>| {
             let longest =
-                window.robots.iter().map(|interval| interval.miss.response.max_us).max().unwrap_or(0);
+                window.robots.iter().map(|interval| interval.times.miss.response.max_us).max().unwrap_or(0);
             let outcome = if longest < 50_000 { Outcome::Kept } else { Outcome::Broken };
             let seen = format!("{longest} µs");
             vec![Check { text: "max < 50ms".into(), seen, outcome, ..Check::default() }]
@@ -351,7 +351,7 @@ mod tests {
             interval.levels.waiting = waiting as u64;
             let mut times = Histogram::new();
             times.record(1000 + (waiting / limit_per_s * 1e6) as u64);
-            interval.miss.response = times.to_sparse();
+            interval.times.miss.response = times.to_sparse();
             at_ms += 1000;
             orders.extend(driver.on_event(RunEvent::Measured(Measured::Robots(Box::new(interval)))));
         }

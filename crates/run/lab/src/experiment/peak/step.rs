@@ -76,7 +76,9 @@ impl RecentMeasurements {
         let (mut robots_us, mut origins_us) = (0, 0);
         for measured in &self.all {
             let (role, us) = match measured {
-                Measured::Robots(i) if touches(i.start_ms, i.length_ms) => ("robots", i.lateness.max_us),
+                Measured::Robots(i) if touches(i.start_ms, i.length_ms) => {
+                    ("robots", i.times.lateness.max_us)
+                }
                 Measured::Origins(i) if touches(i.start_ms, i.length_ms) => ("origins", i.lateness.max_us),
                 Measured::Thread(i) if touches(i.start_ms, i.length_ms) => {
                     (i.role.as_str(), i.longest_lag_us)
@@ -198,9 +200,9 @@ pub(super) fn step(measured: &StepEvidence<'_>, judge: &mut PromiseJudge) -> Ste
     let (mut counts, mut times) = (RobotCounts::default(), Histogram::new());
     for interval in &window.robots {
         counts.merge(&interval.counts);
-        let all = interval.completed().into_iter().chain([&interval.timed_out]);
+        let all = interval.times.completed().into_iter().chain([&interval.times.timed_out]);
         all.for_each(|class| times.merge_sparse(&class.response));
-        times.merge_sparse(&interval.unsent_wait);
+        times.merge_sparse(&interval.times.unsent_wait);
     }
     let length_s = window.length_s.max(1e-3);
     let errors = counts.error_total();
@@ -310,7 +312,7 @@ mod tests {
         interval.levels.in_flight = due.saturating_sub(completed);
         let mut times = Histogram::new();
         (0..completed).for_each(|_| times.record(us));
-        interval.miss.response = times.to_sparse();
+        interval.times.miss.response = times.to_sparse();
         Measured::Robots(Box::new(interval))
     }
 
@@ -321,7 +323,7 @@ mod tests {
         let mut judge: PromiseJudge = Box::new(move |window: &MeasurementWindow<'_>| {
             let (mut times, mut errors) = (Histogram::new(), 0);
             for interval in &window.robots {
-                times.merge_sparse(&interval.miss.response);
+                times.merge_sparse(&interval.times.miss.response);
                 errors += interval.counts.error_total();
             }
             let us = times.quantile_us(0.99).unwrap_or(0);
@@ -473,7 +475,7 @@ mod tests {
             let mut recent = RecentMeasurements::default();
             for start_s in 0..10 {
                 let Measured::Robots(mut interval) = second(start_s, 1, 100, 100, us) else { unreachable!() };
-                interval.lateness.max_us = if start_s == 5 { 10_001 } else { 10 * start_s };
+                interval.times.lateness.max_us = if start_s == 5 { 10_001 } else { 10 * start_s };
                 recent.keep(&Measured::Robots(interval));
             }
             let run = RunInfo::default();

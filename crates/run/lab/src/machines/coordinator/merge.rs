@@ -229,7 +229,7 @@ mod tests {
         interval.counts.due = due;
         let mut response = Histogram::new();
         response.record(response_us);
-        interval.hit.response = response.to_sparse();
+        interval.times.hit.response = response.to_sparse();
         interval
     }
 

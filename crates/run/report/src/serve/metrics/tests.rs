@@ -53,10 +53,10 @@ pub(crate) fn state() -> LiveState {
             errors: BTreeMap::from([(ErrorKind::Stale, 1)]),
             ..RobotCounts::default()
         };
-        interval.hit = Recorded { response: histogram(&[200, 300]), ..Recorded::default() };
-        interval.other = Recorded { response: histogram(&[400]), ..Recorded::default() };
-        interval.timed_out = Recorded { service: histogram(&[30_000_000]), ..Recorded::default() };
-        interval.unsent_wait = histogram(&[1, 2, 3]);
+        interval.times.hit = Recorded { response: histogram(&[200, 300]), ..Recorded::default() };
+        interval.times.other = Recorded { response: histogram(&[400]), ..Recorded::default() };
+        interval.times.timed_out = Recorded { service: histogram(&[30_000_000]), ..Recorded::default() };
+        interval.times.unsent_wait = histogram(&[1, 2, 3]);
         state.apply(&RunEvent::Measured(Measured::Robots(Box::new(interval))));
         let mut origins = OriginInterval { phase, ..OriginInterval::default() };
         origins.counts.validated_basic = 2;

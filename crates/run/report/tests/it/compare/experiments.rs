@@ -304,8 +304,8 @@ fn second(
     (c.misses, c.miss_bytes) = (c.basic - c.hits, c.basic_bytes - c.hit_bytes);
     c.body_bytes_in = c.basic_bytes;
     let slow = mood * (1.0 + (overload - 1.0) * 40.0);
-    robots.hit.response = drawn(own, c.hits, 300.0 * slow);
-    robots.miss.response = drawn(own, c.completed - c.hits, kind.miss_us * slow);
+    robots.times.hit.response = drawn(own, c.hits, 300.0 * slow);
+    robots.times.miss.response = drawn(own, c.completed - c.hits, kind.miss_us * slow);
     let mut origins = OriginInterval { start_ms, length_ms: 1000, phase, ..OriginInterval::default() };
     (origins.counts.requests, origins.counts.responses) = (c.misses, c.misses);
     origins.counts.body_bytes_out = c.misses * size;

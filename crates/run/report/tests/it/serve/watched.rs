@@ -9,6 +9,7 @@ use assay_measurement::counts::RobotCounts;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{RobotInterval, Times};
 use assay_measurement::measured::Measured;
+use assay_measurement::robot_times::RobotTimes;
 use assay_protocol::message::PhaseEvent;
 use assay_record::dir::RunDir;
 use assay_record::event::{RunEvent, Stage};
@@ -88,8 +89,7 @@ impl Watched {
         let interval = RobotInterval {
             length_ms: 1000,
             counts,
-            hit: times(hit),
-            miss: times(miss),
+            times: RobotTimes { hit: times(hit), miss: times(miss), ..RobotTimes::default() },
             ..RobotInterval::default()
         };
         self.tell(RunEvent::Measured(Measured::Robots(interval.into())));

@@ -30,7 +30,7 @@ fn judge(promised: TrialPromise) -> PromiseJudge {
             let failed: u64 = interval.counts.errors.values().sum();
             errors += failed;
             ended += interval.counts.completed + failed;
-            times.merge_sparse(&interval.miss.response);
+            times.merge_sparse(&interval.times.miss.response);
         }
         let share = errors as f64 / ended.max(1) as f64;
         let p99_us = times.quantile_us(0.99).unwrap_or(u64::MAX);
@@ -64,7 +64,7 @@ fn delayed_us(window: &MeasurementWindow<'_>) -> u64 {
     let (mut most_us, mut after_us, mut usual, mut last) = (0, 0, 0, 0);
     for measured in window.beside {
         let Measured::Robots(interval) = measured else { continue };
-        let late_us = interval.lateness.max_us;
+        let late_us = interval.times.lateness.max_us;
         if late_us > BURST_US {
             usual = if after_us == 0 { last } else { usual };
             after_us = late_us.max(after_us);

@@ -202,8 +202,8 @@ impl SimulatedRun {
         if was.refused > 0 {
             interval.counts.errors.insert(ErrorKind::BadStatus, was.refused);
         }
-        interval.miss.response = times(&was.response_us);
-        interval.lateness = times(&was.late_us);
+        interval.times.miss.response = times(&was.response_us);
+        interval.times.lateness = times(&was.late_us);
         self.open = (self.open + was.due).saturating_sub(interval.counts.completed + was.refused);
         interval.levels.in_flight = self.open.min(CONNECTIONS);
         interval.levels.waiting = self.open.saturating_sub(CONNECTIONS);
