@@ -133,14 +133,14 @@ impl Worker {
         let serial = robot.connections;
         let is_multiplexed = robot.version == HttpVersion::Http2;
         let begun_ns = monotonic_ns();
-        let opened = connections.try_insert_with_key(|key| {
-            let socket = begin_connect(address, setup.source_of(robot.index))?;
+        let transport = begin_connect(address, setup.source_of(robot.index)).and_then(|socket| {
             // A kernel that cannot leaves the robots' own delays unknown, which is no reason not to send.
             let _ = enable_rx_timestamps(&socket);
-            network.sockets().add(&socket, key.data().as_ffi())?;
-            let transport = byte_stream(setup, robot, socket, serial, origin)?;
+            byte_stream(setup, robot, socket, serial, origin)
+        });
+        let opened = transport.and_then(|transport| {
             let depth = setup.depth_of(robot.index, robot.version, robot.group, serial);
-            Ok(RobotConnection {
+            let connection_key = connections.insert(RobotConnection {
                 robot: robot_key,
                 serial,
                 destination: route.destination,
@@ -155,6 +155,12 @@ impl Worker {
                 transport,
                 unsent: Vec::new(),
                 streams: is_multiplexed.then(|| Box::new(Streams::new(begun_ns))),
+            });
+            let socket = connections[connection_key].transport.socket();
+            let registered = network.sockets().add(socket, connection_key.data().as_ffi());
+            registered.map(|()| connection_key).inspect_err(|_| {
+                let connection = connections.remove_unlinked(connection_key);
+                behind = connection.map(|connection| connection.pipeline.behind).unwrap_or_default();
             })
         });
         let connection_key = match opened {

@@ -20,12 +20,9 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// Adds the connection that `open` makes; its key is that of its socket. Nothing is added if it fails.
-    pub fn try_insert_with_key<E>(
-        &mut self,
-        open: impl FnOnce(ConnectionKey) -> Result<RobotConnection, E>,
-    ) -> Result<ConnectionKey, E> {
-        self.connections.try_insert_with_key(open)
+    #[inline]
+    pub fn insert(&mut self, connection: RobotConnection) -> ConnectionKey {
+        self.connections.insert(connection)
     }
 
     /// False: it was closed.
@@ -51,10 +48,17 @@ impl Connections {
     }
 
     /// Takes a connection out, and out of its robot's lists.
+    #[inline]
     pub fn remove(&mut self, key: ConnectionKey, robots: &mut Robots) -> Option<RobotConnection> {
         if self.connections.contains_key(key) {
             self.unlink(key, robots);
         }
+        self.remove_unlinked(key)
+    }
+
+    /// Takes out a connection that is in no list.
+    #[inline]
+    pub fn remove_unlinked(&mut self, key: ConnectionKey) -> Option<RobotConnection> {
         self.connections.remove(key)
     }
 
