@@ -1,6 +1,6 @@
 //! Requests in flight by server.
 
-use crate::dispatch::members::Members;
+use crate::dispatch::members::{Cursor, MemberIndex, Members};
 use crate::dispatch::policy::ServerId;
 
 /// Requests started and not finished, by server. Counts of servers that are down are kept, so that one that comes back is not taken for
@@ -28,15 +28,15 @@ impl InFlight {
         }
     }
 
-    /// Requests of the member with this index, over its weight.
-    pub(crate) fn per_weight(&self, members: &Members, index: usize) -> f64 {
-        f64::from(self.count(members.at(index))) / members.weight(index)
+    /// Requests of a member, over its weight.
+    pub(crate) fn per_weight(&self, members: &Members, member: MemberIndex) -> f64 {
+        f64::from(self.count(members.at(member))) / members.weight(member)
     }
 
-    /// Index of the member with the fewest requests; of equal ones the first from `from` on.
-    pub(crate) fn least(&self, members: &Members, from: usize) -> Option<usize> {
-        let len = members.len();
-        let first = if from >= len { 0 } else { from };
-        (first..len).chain(0..first).min_by_key(|index| self.count(members.at(*index)))
+    /// Member with the fewest requests; of equal ones the first from the cursor on, which moves behind it.
+    pub(crate) fn least(&self, members: &Members, turn: &mut Cursor) -> Option<ServerId> {
+        let least = members.from(*turn).min_by_key(|member| self.count(members.at(*member)))?;
+        *turn = Cursor::after(least);
+        Some(members.at(least))
     }
 }

@@ -4,6 +4,10 @@ use assay_base::random::Rng;
 
 use crate::dispatch::policy::ServerId;
 
+/// Index of a member among those that are up, which changes when others come and go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MemberIndex(pub(crate) usize);
+
 /// Servers that are up, in ascending order, with their weights.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Members {
@@ -16,32 +20,50 @@ impl Members {
         &self.servers
     }
 
+    pub(crate) fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.servers.len()
     }
 
-    pub(crate) fn at(&self, index: usize) -> ServerId {
-        self.servers[index]
+    /// All members, from a cursor on.
+    pub(crate) fn from(&self, turn: Cursor) -> impl Iterator<Item = MemberIndex> + use<> {
+        let len = self.len();
+        let first = if turn.0 < len { turn.0 } else { 0 };
+        (first..len).chain(0..first).map(MemberIndex)
     }
 
-    /// Index of a random member; 0 without members.
-    pub(crate) fn draw(&self, draws: &mut Rng) -> usize {
-        draws.below(self.len() as u64) as usize
+    pub(crate) fn at(&self, index: MemberIndex) -> ServerId {
+        self.servers[index.0]
     }
 
-    /// Indices of two different random members, of at least two.
-    pub(crate) fn draw_two(&self, draws: &mut Rng) -> (usize, usize) {
-        let first = self.draw(draws);
-        let second = draws.below(self.len() as u64 - 1) as usize;
-        (first, if second >= first { second + 1 } else { second })
+    /// A random member.
+    pub(crate) fn draw(&self, draws: &mut Rng) -> Option<ServerId> {
+        self.servers.get(draws.below(self.len() as u64) as usize).copied()
     }
 
-    pub(crate) fn weight(&self, index: usize) -> f64 {
-        self.weights[index]
+    /// Two different random members; none of fewer than two.
+    pub(crate) fn draw_two(&self, draws: &mut Rng) -> Option<[MemberIndex; 2]> {
+        let len = self.len() as u64;
+        if len < 2 {
+            return None;
+        }
+        let (first, second) = (draws.below(len) as usize, draws.below(len - 1) as usize);
+        Some([first, if second >= first { second + 1 } else { second }].map(MemberIndex))
     }
 
-    pub(crate) fn index_of(&self, server: ServerId) -> Option<usize> {
-        self.servers.binary_search(&server).ok()
+    pub(crate) fn weight(&self, index: MemberIndex) -> f64 {
+        self.weights[index.0]
+    }
+
+    pub(crate) fn weight_of(&self, server: ServerId) -> Option<f64> {
+        self.index_of(server).map(|index| self.weight(index))
+    }
+
+    fn index_of(&self, server: ServerId) -> Option<MemberIndex> {
+        self.servers.binary_search(&server).ok().map(MemberIndex)
     }
 
     pub(crate) fn contains(&self, server: ServerId) -> bool {
@@ -49,7 +71,7 @@ impl Members {
     }
 
     /// Adds a server, or changes its weight. Returns the index of a new one.
-    pub(crate) fn insert(&mut self, server: ServerId, weight: f64) -> Option<usize> {
+    pub(crate) fn insert(&mut self, server: ServerId, weight: f64) -> Option<MemberIndex> {
         // An invalid weight would make every sum meaningless.
         let weight = if weight.is_finite() && weight > 0.0 { weight } else { 1.0 };
         match self.servers.binary_search(&server) {
@@ -60,40 +82,49 @@ impl Members {
             Err(index) => {
                 self.servers.insert(index, server);
                 self.weights.insert(index, weight);
-                Some(index)
+                Some(MemberIndex(index))
             }
         }
     }
 
     /// Removes a server, and returns its index.
-    pub(crate) fn remove(&mut self, server: ServerId) -> Option<usize> {
+    pub(crate) fn remove(&mut self, server: ServerId) -> Option<MemberIndex> {
         let index = self.index_of(server)?;
-        self.servers.remove(index);
-        self.weights.remove(index);
+        self.servers.remove(index.0);
+        self.weights.remove(index.0);
         Some(index)
     }
 }
 
 /// Round-robin position that stays before the same member when others come and go.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Cursor(pub(crate) usize);
+pub(crate) struct Cursor(usize);
 
 impl Cursor {
-    /// Index of the next member; moves the cursor behind it. `len` is not 0.
-    pub(crate) fn advance(&mut self, len: usize) -> usize {
-        let index = if self.0 >= len { 0 } else { self.0 };
-        self.0 = index + 1;
-        index
+    pub(crate) fn before(index: MemberIndex) -> Self {
+        Self(index.0)
     }
 
-    pub(crate) fn inserted(&mut self, index: usize) {
-        if index < self.0 {
+    pub(crate) fn after(index: MemberIndex) -> Self {
+        Self(index.0 + 1)
+    }
+
+    /// Next of these servers; moves the cursor behind it.
+    pub(crate) fn advance(&mut self, servers: &[ServerId]) -> Option<ServerId> {
+        let index = if self.0 < servers.len() { self.0 } else { 0 };
+        let server = servers.get(index)?;
+        self.0 = index + 1;
+        Some(*server)
+    }
+
+    pub(crate) fn inserted(&mut self, index: MemberIndex) {
+        if index.0 < self.0 {
             self.0 += 1;
         }
     }
 
-    pub(crate) fn removed(&mut self, index: usize) {
-        if index < self.0 {
+    pub(crate) fn removed(&mut self, index: MemberIndex) {
+        if index.0 < self.0 {
             self.0 -= 1;
         }
     }
@@ -110,10 +141,10 @@ mod tests {
         let mut draws = Rng::new(1);
         let mut seen = [0u32; 5];
         for _ in 0..10_000 {
-            let (one, other) = members.draw_two(&mut draws);
+            let [one, other] = members.draw_two(&mut draws).expect("there are five");
             assert_ne!(one, other);
-            seen[one] += 1;
-            seen[other] += 1;
+            seen[one.0] += 1;
+            seen[other.0] += 1;
         }
         assert!(seen.iter().all(|count| (3_700..4_300).contains(count)), "{seen:?}");
     }

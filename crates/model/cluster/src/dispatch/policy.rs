@@ -2,12 +2,13 @@
 
 use crate::dispatch::moment::Moment;
 
-/// Number of a server, which stays with it when it goes and comes back. Policies keep tables by it, so numbers should be dense.
+/// Number of a server, which stays with it when it goes and comes back; that of a node is its place in the cluster. Policies keep tables
+/// by it, so numbers should be dense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerId(pub u32);
 
 impl ServerId {
-    pub(crate) const fn index(self) -> usize {
+    pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
@@ -15,6 +16,12 @@ impl ServerId {
 /// Number of a class of requests, from 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub u16);
+
+impl ClassId {
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// A request, as far as policies know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

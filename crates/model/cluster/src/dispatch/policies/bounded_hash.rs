@@ -44,7 +44,7 @@ impl BoundedHash {
     fn limit_for_weight_one(&self) -> f64 {
         let servers = self.members.servers();
         let requests: f64 = servers.iter().map(|server| f64::from(self.in_flight.count(*server))).sum();
-        let weights: f64 = (0..servers.len()).map(|place| self.members.weight(place)).sum();
+        let weights: f64 = self.members.weights().iter().sum();
         self.settings.bound * (requests + 1.0) / weights
     }
 }
@@ -60,8 +60,8 @@ impl Policy for BoundedHash {
 
     fn server_up(&mut self, server: ServerId, weight: f64, _now: Moment) {
         self.members.insert(server, weight);
-        if let Some(place) = self.members.index_of(server) {
-            self.ring.insert(server, self.members.weight(place));
+        if let Some(weight) = self.members.weight_of(server) {
+            self.ring.insert(server, weight);
         }
     }
 
@@ -73,7 +73,7 @@ impl Policy for BoundedHash {
     fn choose(&mut self, request: &Request, _now: Moment) -> Option<ServerId> {
         let limit = self.limit_for_weight_one();
         let has_room = |server: &ServerId| {
-            let weight = self.members.index_of(*server).map_or(1.0, |place| self.members.weight(place));
+            let weight = self.members.weight_of(*server).unwrap_or(1.0);
             f64::from(self.in_flight.count(*server)) + 1.0 <= libm::ceil(limit * weight)
         };
         // Limits add up to more than all requests, so some server has room.

@@ -9,7 +9,7 @@
 //! R. M. Jones's switch (Portland State University, 2002), whose three classes are disk (`load.cgi`), dynamic (other `.cgi`,
 //! and files of 500 KB and 5 MB) and static.
 
-use crate::dispatch::members::{Cursor, Members};
+use crate::dispatch::members::{Cursor, MemberIndex, Members};
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{ClassId, Policy, Request, ServerId};
 
@@ -33,20 +33,6 @@ impl Cap {
     }
 }
 
-/// Cursor of a class, which begins at its starting point.
-fn turn_of(turns: &mut Vec<Option<Cursor>>, class: ClassId, start: impl Fn() -> usize) -> &mut Cursor {
-    let class = usize::from(class.0);
-    if turns.len() <= class {
-        turns.resize(class + 1, None);
-    }
-    turns[class].get_or_insert_with(|| Cursor(start()))
-}
-
-/// Starting index of a class without a list.
-pub(super) fn start_of(class: ClassId, servers: usize) -> usize {
-    (servers - usize::from(class.0) % servers) % servers
-}
-
 impl Policy for Cap {
     fn name(&self) -> &'static str {
         "cap"
@@ -57,20 +43,20 @@ impl Policy for Cap {
     }
 
     fn server_up(&mut self, server: ServerId, weight: f64, _now: Moment) {
-        let Some(place) = self.members.insert(server, weight) else { return };
-        for (class, turn) in self.turns.iter_mut().enumerate() {
+        let Some(index) = self.members.insert(server, weight) else { return };
+        for (turn, class) in self.turns.iter_mut().zip((0..).map(ClassId)) {
             // Turns of a list are places in the list, which stays as it is.
             if let (Some(turn), None) = (turn, list(&self.settings, class)) {
-                turn.inserted(place);
+                turn.inserted(index);
             }
         }
     }
 
     fn server_gone(&mut self, server: ServerId, _now: Moment) {
-        let Some(place) = self.members.remove(server) else { return };
-        for (class, turn) in self.turns.iter_mut().enumerate() {
+        let Some(index) = self.members.remove(server) else { return };
+        for (turn, class) in self.turns.iter_mut().zip((0..).map(ClassId)) {
             if let (Some(turn), None) = (turn, list(&self.settings, class)) {
-                turn.removed(place);
+                turn.removed(index);
             }
         }
     }
@@ -80,18 +66,22 @@ impl Policy for Cap {
         if len == 0 {
             return None;
         }
-        let Some(list) = list(&self.settings, usize::from(request.class.0)) else {
-            let turn = turn_of(&mut self.turns, request.class, || start_of(request.class, len));
-            return Some(self.members.at(turn.advance(len)));
+        let class = request.class.index();
+        if self.turns.len() <= class {
+            self.turns.resize(class + 1, None);
+        }
+        let turn = &mut self.turns[class];
+        let Some(list) = list(&self.settings, request.class) else {
+            let first = MemberIndex((len - class % len) % len);
+            return turn.get_or_insert(Cursor::before(first)).advance(self.members.servers());
         };
-        let turn = turn_of(&mut self.turns, request.class, || 0);
-        let named = (0..list.len()).map(|_| list[turn.advance(list.len())]);
-        named.into_iter().find(|server| self.members.contains(*server))
+        let turn = turn.get_or_insert_default();
+        (0..list.len()).filter_map(|_| turn.advance(list)).find(|server| self.members.contains(*server))
     }
 }
 
-fn list(settings: &CapSettings, class: usize) -> Option<&[ServerId]> {
-    settings.lists.get(class)?.as_deref().filter(|list| !list.is_empty())
+fn list(settings: &CapSettings, class: ClassId) -> Option<&[ServerId]> {
+    settings.lists.get(class.index())?.as_deref().filter(|list| !list.is_empty())
 }
 
 #[cfg(test)]

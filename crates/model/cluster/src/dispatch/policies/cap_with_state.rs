@@ -45,6 +45,18 @@ impl Default for CapWithStateSettings {
     }
 }
 
+impl CapWithStateSettings {
+    fn headroom(&self, states: &ServerStates, class: ClassId, server: ServerId, now: Moment) -> f64 {
+        let profile = self.profiles.get(class.index()).copied().unwrap_or_default();
+        let needs = profile.processor + profile.disk + profile.network;
+        let state = states.fresh(server, self.stale_after_s, now);
+        let Some(state) = state.filter(|_| needs > 0.0) else { return 1.0 };
+        let ServerState { processor, disk, network, .. } = state;
+        let busy = profile.processor * processor + profile.disk * disk + profile.network * network;
+        (1.0 - busy / needs).clamp(self.least_headroom, 1.0)
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct CapWithState {
     settings: CapWithStateSettings,
@@ -56,25 +68,6 @@ pub struct CapWithState {
 impl CapWithState {
     pub fn new(settings: CapWithStateSettings) -> Self {
         Self { settings, members: Members::default(), states: ServerStates::default(), turns: Vec::new() }
-    }
-
-    /// Creates the round robin of a class, and of those below it.
-    fn prepare(&mut self, class: usize) {
-        while self.turns.len() <= class {
-            let mut turns = SmoothRoundRobin::default();
-            (0..self.members.len()).for_each(|place| turns.inserted(place));
-            self.turns.push(turns);
-        }
-    }
-
-    fn headroom(&self, class: ClassId, server: ServerId, now: Moment) -> f64 {
-        let profile = self.settings.profiles.get(usize::from(class.0)).copied().unwrap_or_default();
-        let needs = profile.processor + profile.disk + profile.network;
-        let state = self.states.fresh(server, self.settings.stale_after_s, now);
-        let Some(state) = state.filter(|_| needs > 0.0) else { return 1.0 };
-        let ServerState { processor, disk, network, .. } = state;
-        let busy = profile.processor * processor + profile.disk * disk + profile.network * network;
-        (1.0 - busy / needs).clamp(self.settings.least_headroom, 1.0)
     }
 }
 
@@ -88,27 +81,28 @@ impl Policy for CapWithState {
     }
 
     fn server_up(&mut self, server: ServerId, weight: f64, _now: Moment) {
-        if let Some(place) = self.members.insert(server, weight) {
-            self.turns.iter_mut().for_each(|turns| turns.inserted(place));
+        if let Some(index) = self.members.insert(server, weight) {
+            self.turns.iter_mut().for_each(|turns| turns.inserted(index));
         }
     }
 
     fn server_gone(&mut self, server: ServerId, _now: Moment) {
-        if let Some(place) = self.members.remove(server) {
-            self.turns.iter_mut().for_each(|turns| turns.removed(place));
+        if let Some(index) = self.members.remove(server) {
+            self.turns.iter_mut().for_each(|turns| turns.removed(index));
         }
         self.states.forget(server);
     }
 
     fn choose(&mut self, request: &Request, now: Moment) -> Option<ServerId> {
-        let class = usize::from(request.class.0);
-        self.prepare(class);
-        let mut turns = std::mem::take(&mut self.turns[class]);
+        let Self { settings, members, states, turns } = self;
+        let class = request.class;
+        if turns.len() <= class.index() {
+            turns.resize(class.index() + 1, SmoothRoundRobin::new(members.len()));
+        }
         let weight =
-            |place| self.members.weight(place) * self.headroom(request.class, self.members.at(place), now);
-        let place = turns.select(weight);
-        self.turns[class] = turns;
-        place.map(|place| self.members.at(place))
+            |member| members.weight(member) * settings.headroom(states, class, members.at(member), now);
+        let member = turns[class.index()].select(weight)?;
+        Some(members.at(member))
     }
 
     fn reported(&mut self, server: ServerId, state: &ServerState, now: Moment) {
@@ -154,7 +148,10 @@ mod tests {
         let mut policy = policy();
         let busy = ServerState { processor: 1.0, ..ServerState::default() };
         policy.reported(ServerId(0), &busy, Moment::START);
-        assert_eq!(policy.headroom(ClassId(0), ServerId(0), Moment::from_secs(9.0)), 0.05);
-        assert_eq!(policy.headroom(ClassId(0), ServerId(0), Moment::from_secs(11.0)), 1.0);
+        let headroom = |at_s| {
+            let now = Moment::from_secs(at_s);
+            policy.settings.headroom(&policy.states, ClassId(0), ServerId(0), now)
+        };
+        assert_eq!((headroom(9.0), headroom(11.0)), (0.05, 1.0));
     }
 }

@@ -52,9 +52,7 @@ impl ServerLoads {
 
     /// The server with the fewest requests; equal ones in turn, or one would get all documents of a quiet hour.
     pub(super) fn least(&mut self) -> Option<ServerId> {
-        let place = self.in_flight.least(&self.members, self.turn.0)?;
-        self.turn = Cursor(place + 1);
-        Some(self.members.at(place))
+        self.in_flight.least(&self.members, &mut self.turn)
     }
 
     /// Whether a server with this many requests must give a document away.

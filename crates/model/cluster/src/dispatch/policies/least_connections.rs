@@ -6,7 +6,7 @@
 //! (W. Zhang, "Linux Virtual Server for Scalable Network Services", Ottawa Linux Symposium 2000).
 
 use crate::dispatch::in_flight::InFlight;
-use crate::dispatch::members::Members;
+use crate::dispatch::members::{Cursor, Members};
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{Completion, Policy, Request, ServerId};
 
@@ -14,7 +14,7 @@ use crate::dispatch::policy::{Completion, Policy, Request, ServerId};
 pub struct LeastConnections {
     members: Members,
     in_flight: InFlight,
-    from: usize,
+    turn: Cursor,
 }
 
 impl LeastConnections {
@@ -41,9 +41,7 @@ impl Policy for LeastConnections {
     }
 
     fn choose(&mut self, _request: &Request, _now: Moment) -> Option<ServerId> {
-        let place = self.in_flight.least(&self.members, self.from)?;
-        self.from = place + 1;
-        Some(self.members.at(place))
+        self.in_flight.least(&self.members, &mut self.turn)
     }
 
     fn started(&mut self, server: ServerId, _request: &Request, _now: Moment) {

@@ -9,7 +9,7 @@
 use assay_base::random::{Rng, mix};
 
 use crate::dispatch::in_flight::InFlight;
-use crate::dispatch::members::Members;
+use crate::dispatch::members::{MemberIndex, Members};
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{Completion, Policy, Request, RequestOutcome, ServerId};
 
@@ -82,15 +82,15 @@ impl PeakEwma {
         &mut self.averages[server.index()]
     }
 
-    fn cost(&mut self, place: usize, now: Moment) -> f64 {
-        let server = self.members.at(place);
+    fn cost(&mut self, member: MemberIndex, now: Moment) -> f64 {
+        let server = self.members.at(member);
         let (decay_s, requests) = (self.settings.decay_s, f64::from(self.in_flight.count(server)));
         let average = self.average(server);
         // An average that is not fed falls: a server that was avoided is tried again.
         average.observe(0.0, decay_s, now);
         let nanos = average.nanos;
         let cost = if nanos == 0.0 && requests > 0.0 { UNKNOWN + requests } else { nanos * (requests + 1.0) };
-        cost / self.members.weight(place)
+        cost / self.members.weight(member)
     }
 }
 
@@ -115,13 +115,11 @@ impl Policy for PeakEwma {
     }
 
     fn choose(&mut self, _request: &Request, now: Moment) -> Option<ServerId> {
-        let len = self.members.len();
-        if len < 2 {
+        let Some([one, other]) = self.members.draw_two(&mut self.draws) else {
             return self.members.servers().first().copied();
-        }
-        let (one, other) = self.members.draw_two(&mut self.draws);
-        let place = if self.cost(other, now) < self.cost(one, now) { other } else { one };
-        Some(self.members.at(place))
+        };
+        let cheaper = if self.cost(other, now) < self.cost(one, now) { other } else { one };
+        Some(self.members.at(cheaper))
     }
 
     fn started(&mut self, server: ServerId, _request: &Request, _now: Moment) {
@@ -204,7 +202,7 @@ mod tests {
             policy.finished(ServerId(0), &ANY, &completion, at(now_ms));
         }
         policy.started(ServerId(0), &ANY, at(now_ms));
-        policy.cost(0, at(now_ms + rest_ms))
+        policy.cost(MemberIndex(0), at(now_ms + rest_ms))
     }
 
     proptest! {

@@ -9,7 +9,7 @@
 use assay_base::random::{Rng, mix};
 
 use crate::dispatch::in_flight::InFlight;
-use crate::dispatch::members::Members;
+use crate::dispatch::members::{MemberIndex, Members};
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{Completion, Policy, Request, ServerId};
 
@@ -26,8 +26,8 @@ impl PowerOfTwo {
         Self { members: Members::default(), in_flight: InFlight::default(), draws: Rng::new(mix(seed)) }
     }
 
-    fn load(&self, place: usize) -> f64 {
-        self.in_flight.per_weight(&self.members, place)
+    fn load(&self, member: MemberIndex) -> f64 {
+        self.in_flight.per_weight(&self.members, member)
     }
 }
 
@@ -49,11 +49,9 @@ impl Policy for PowerOfTwo {
     }
 
     fn choose(&mut self, _request: &Request, _now: Moment) -> Option<ServerId> {
-        let len = self.members.len();
-        if len < 2 {
+        let Some([one, other]) = self.members.draw_two(&mut self.draws) else {
             return self.members.servers().first().copied();
-        }
-        let (one, other) = self.members.draw_two(&mut self.draws);
+        };
         Some(self.members.at(if self.load(other) < self.load(one) { other } else { one }))
     }
 

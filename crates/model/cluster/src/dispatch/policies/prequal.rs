@@ -106,8 +106,9 @@ impl Policy for Prequal {
             self.removals_owed -= 1.0;
             self.pool.remove_one(hot_above);
         }
-        let place = self.members.draw(&mut self.draws);
-        chosen.or_else(|| self.members.servers().get(place).copied())
+        // Drawn in either case, so that the next draws do not depend on the pool.
+        let drawn = self.members.draw(&mut self.draws);
+        chosen.or(drawn)
     }
 
     fn reported(&mut self, server: ServerId, state: &ServerState, now: Moment) {
@@ -132,13 +133,12 @@ impl Policy for Prequal {
                 continue;
             }
             // Without replacement; there are few, so a second draw is cheap.
-            let server = loop {
-                let server = self.members.at(self.members.draw(&mut self.draws));
+            while let Some(server) = self.members.draw(&mut self.draws) {
                 if !wanted[first..].contains(&server) {
-                    break server;
+                    wanted.push(server);
+                    break;
                 }
-            };
-            wanted.push(server);
+            }
         }
     }
 }

@@ -42,8 +42,7 @@ impl Policy for Random {
     }
 
     fn choose(&mut self, _request: &Request, _now: Moment) -> Option<ServerId> {
-        let place = self.members.draw(&mut self.draws);
-        self.members.servers().get(place).copied()
+        self.members.draw(&mut self.draws)
     }
 }
 

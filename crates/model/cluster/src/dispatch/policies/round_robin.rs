@@ -32,22 +32,19 @@ impl Policy for RoundRobin {
     }
 
     fn server_up(&mut self, server: ServerId, weight: f64, _now: Moment) {
-        if let Some(place) = self.members.insert(server, weight) {
-            self.turn.inserted(place);
+        if let Some(index) = self.members.insert(server, weight) {
+            self.turn.inserted(index);
         }
     }
 
     fn server_gone(&mut self, server: ServerId, _now: Moment) {
-        if let Some(place) = self.members.remove(server) {
-            self.turn.removed(place);
+        if let Some(index) = self.members.remove(server) {
+            self.turn.removed(index);
         }
     }
 
     fn choose(&mut self, _request: &Request, _now: Moment) -> Option<ServerId> {
-        if self.members.len() == 0 {
-            return None;
-        }
-        Some(self.members.at(self.turn.advance(self.members.len())))
+        self.turn.advance(self.members.servers())
     }
 }
 

@@ -39,29 +39,26 @@ impl Policy for Ward {
     }
 
     fn server_up(&mut self, server: ServerId, weight: f64, _now: Moment) {
-        if let Some(place) = self.members.insert(server, weight) {
-            self.turn.inserted(place);
+        if let Some(index) = self.members.insert(server, weight) {
+            self.turn.inserted(index);
         }
-        if let Some(place) = self.members.index_of(server) {
-            self.ring.insert(server, self.members.weight(place));
+        if let Some(weight) = self.members.weight_of(server) {
+            self.ring.insert(server, weight);
         }
     }
 
     fn server_gone(&mut self, server: ServerId, _now: Moment) {
-        if let Some(place) = self.members.remove(server) {
-            self.turn.removed(place);
+        if let Some(index) = self.members.remove(server) {
+            self.turn.removed(index);
         }
         self.ring.remove(server);
     }
 
     fn choose(&mut self, request: &Request, _now: Moment) -> Option<ServerId> {
-        if self.members.len() == 0 {
-            return None;
+        match self.core.contains(&request.document) {
+            true => self.turn.advance(self.members.servers()),
+            false => self.ring.from(request.document).next(),
         }
-        if self.core.contains(&request.document) {
-            return Some(self.members.at(self.turn.advance(self.members.len())));
-        }
-        self.ring.from(request.document).next()
     }
 }
 

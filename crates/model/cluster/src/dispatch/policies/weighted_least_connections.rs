@@ -6,7 +6,7 @@
 //! 2000).
 
 use crate::dispatch::in_flight::InFlight;
-use crate::dispatch::members::Members;
+use crate::dispatch::members::{Cursor, MemberIndex, Members};
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{Completion, Policy, Request, ServerId};
 
@@ -14,7 +14,7 @@ use crate::dispatch::policy::{Completion, Policy, Request, ServerId};
 pub struct WeightedLeastConnections {
     members: Members,
     in_flight: InFlight,
-    from: usize,
+    turn: Cursor,
 }
 
 impl WeightedLeastConnections {
@@ -22,8 +22,8 @@ impl WeightedLeastConnections {
         Self::default()
     }
 
-    fn load(&self, place: usize) -> f64 {
-        self.in_flight.per_weight(&self.members, place)
+    fn load(&self, member: MemberIndex) -> f64 {
+        self.in_flight.per_weight(&self.members, member)
     }
 }
 
@@ -45,20 +45,12 @@ impl Policy for WeightedLeastConnections {
     }
 
     fn choose(&mut self, _request: &Request, _now: Moment) -> Option<ServerId> {
-        let len = self.members.len();
-        let first = if self.from >= len { 0 } else { self.from };
-        let mut best: Option<usize> = None;
-        for place in (first..len).chain(0..first) {
-            let better = |best: usize| {
-                let (load, least) = (self.load(place), self.load(best));
-                load < least || (load == least && self.members.weight(place) > self.members.weight(best))
-            };
-            if best.is_none_or(better) {
-                best = Some(place);
-            }
-        }
-        self.from = best? + 1;
-        best.map(|place| self.members.at(place))
+        let best = self.members.from(self.turn).min_by(|one, other| {
+            let heavier_first = || self.members.weight(*other).total_cmp(&self.members.weight(*one));
+            self.load(*one).total_cmp(&self.load(*other)).then_with(heavier_first)
+        })?;
+        self.turn = Cursor::after(best);
+        Some(self.members.at(best))
     }
 
     fn started(&mut self, server: ServerId, _request: &Request, _now: Moment) {

@@ -5,7 +5,7 @@
 //! never flooded. A choice looks at every server. Source: nginx (I. Sysoev and M. Dounin, "Upstream: smooth weighted
 //! round-robin balancing", 2012).
 
-use crate::dispatch::members::Members;
+use crate::dispatch::members::{MemberIndex, Members};
 use crate::dispatch::moment::Moment;
 use crate::dispatch::policy::{Policy, Request, ServerId};
 
@@ -16,27 +16,31 @@ pub(crate) struct SmoothRoundRobin {
 }
 
 impl SmoothRoundRobin {
-    pub(crate) fn inserted(&mut self, place: usize) {
-        self.credits.insert(place, 0.0);
+    pub(crate) fn new(members: usize) -> Self {
+        Self { credits: vec![0.0; members] }
     }
 
-    pub(crate) fn removed(&mut self, place: usize) {
-        self.credits.remove(place);
+    pub(crate) fn inserted(&mut self, index: MemberIndex) {
+        self.credits.insert(index.0, 0.0);
+    }
+
+    pub(crate) fn removed(&mut self, index: MemberIndex) {
+        self.credits.remove(index.0);
     }
 
     /// Index of the next server for these weights; none without servers.
-    pub(crate) fn select(&mut self, weight: impl Fn(usize) -> f64) -> Option<usize> {
+    pub(crate) fn select(&mut self, weight: impl Fn(MemberIndex) -> f64) -> Option<MemberIndex> {
         let mut total = 0.0;
-        let mut best: Option<usize> = None;
-        for place in 0..self.credits.len() {
-            let grows = weight(place);
+        let mut best: Option<MemberIndex> = None;
+        for member in (0..self.credits.len()).map(MemberIndex) {
+            let grows = weight(member);
             total += grows;
-            self.credits[place] += grows;
-            if best.is_none_or(|best| self.credits[place] > self.credits[best]) {
-                best = Some(place);
+            self.credits[member.0] += grows;
+            if best.is_none_or(|best| self.credits[member.0] > self.credits[best.0]) {
+                best = Some(member);
             }
         }
-        self.credits[best?] -= total;
+        self.credits[best?.0] -= total;
         best
     }
 }
@@ -59,8 +63,8 @@ impl WeightedRoundRobin {
     /// The next server, where each has this share of its weight; none without servers.
     pub(crate) fn select(&mut self, share: impl Fn(ServerId) -> f64) -> Option<ServerId> {
         let members = &self.members;
-        let place = self.turns.select(|place| members.weight(place) * share(members.at(place)))?;
-        Some(members.at(place))
+        let member = self.turns.select(|member| members.weight(member) * share(members.at(member)))?;
+        Some(members.at(member))
     }
 }
 
@@ -74,14 +78,14 @@ impl Policy for WeightedRoundRobin {
     }
 
     fn server_up(&mut self, server: ServerId, weight: f64, _now: Moment) {
-        if let Some(place) = self.members.insert(server, weight) {
-            self.turns.inserted(place);
+        if let Some(index) = self.members.insert(server, weight) {
+            self.turns.inserted(index);
         }
     }
 
     fn server_gone(&mut self, server: ServerId, _now: Moment) {
-        if let Some(place) = self.members.remove(server) {
-            self.turns.removed(place);
+        if let Some(index) = self.members.remove(server) {
+            self.turns.removed(index);
         }
     }
 
