@@ -3,37 +3,39 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::dispatch::Moment;
+use crate::dispatch::{Moment, ServerId};
+use crate::simulate::kernel::XactKey;
+use crate::simulate::links::LinkId;
+use crate::simulate::stream::ClientId;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// A request is due, of a client or of none (open loop).
-    Request(Option<u32>),
+    Request(Option<ClientId>),
     /// A request has reached the switch.
-    AtSwitch(u32),
+    AtSwitch(XactKey),
     /// The switch has read a request, and chooses a server.
-    Dispatch(u32),
+    Dispatch(XactKey),
     /// The switch has passed on a response.
-    Forwarded(u32),
+    Forwarded(XactKey),
     /// A node's next event is due.
-    Node(u32),
+    Node(ServerId),
     /// A link's next completion is due.
-    Link(u32),
+    Link(LinkId),
     /// A client has the whole response.
-    Response(u32),
+    Response(XactKey),
     /// A node responds to a probe.
-    Probe(u32),
+    Probe(ServerId),
     /// All nodes report their state.
     Reports,
     /// Nodes are sampled for the recorder.
     Sample,
-    /// A node fails; the failure's number.
-    Fail(u32),
-    Recover(u32),
+    Fail(ServerId),
+    Recover(ServerId),
     /// The policy learns that a node is down.
-    FailureDetected(u32),
+    FailureDetected(ServerId),
     /// The policy learns that a node is up again.
-    RecoveryDetected(u32),
+    RecoveryDetected(ServerId),
     /// Warm-up ends: everything is counted from now on.
     Measure,
 }

@@ -209,7 +209,7 @@ pub struct ReferenceCurve {
 /// Measured mean utilisation of a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReferenceNode {
-    pub node: u32,
+    pub node: ServerId,
     /// Utilisation of its processors.
     pub processor: Option<f64>,
     /// Utilisation of its disks.

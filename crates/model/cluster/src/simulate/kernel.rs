@@ -1,24 +1,23 @@
 //! Event loop of the simulation: clients send requests, the switch chooses nodes, nodes serve, links transmit, clients receive
 //! responses.
 
-use crate::dispatch::node::{BusyTime, JobId, Node};
+use crate::dispatch::node::{BusyTime, Node};
 use crate::dispatch::{ClassId, Completion, Moment, Policy, Request, RequestOutcome, ServerId};
 use assay_base::random::Rng;
 use assay_workload::Purpose;
+use slotmap::{SlotMap, new_key_type};
 
 use crate::simulate::event_queue::{Event, EventQueue};
-use crate::simulate::experiment::{Cell, Cluster, Experiment, OfferedLoad, SwitchSpec};
-use crate::simulate::links::Links;
+use crate::simulate::experiment::{Cell, Cluster, Experiment, NodeFailure, OfferedLoad, SwitchSpec};
+use crate::simulate::links::{LinkId, Links};
 use crate::simulate::policies::{document_demands, policy_config};
-use crate::simulate::stream::{RequestStream, SimulatedRequest};
+use crate::simulate::stream::{ClientId, RequestStream, SimulatedRequest};
 use crate::simulate::switch::Switch;
 
 /// Pause of a client after a failed request, in seconds.
 pub const PAUSE_AFTER_FAILURE_S: f64 = 0.1;
 /// Interval at which nodes are sampled, in seconds of the model's time.
 pub const SAMPLE_EVERY_S: f64 = 1.0;
-/// Client number of requests in an open loop, in the stream.
-pub const NOBODY: u64 = u64::MAX;
 
 /// A request that was completed while everything is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,10 +55,16 @@ pub trait Recorder {
     fn record_sample(&mut self, nodes: &[NodeSample]);
 }
 
+new_key_type! {
+    /// Key of a request under way.
+    pub(crate) struct XactKey;
+}
+
 #[derive(Debug, Clone)]
 struct Xact {
     requested: SimulatedRequest,
-    client: Option<u32>,
+    /// None in an open loop.
+    client: Option<ClientId>,
     due: Moment,
     server: Option<ServerId>,
     started: Moment,
@@ -76,7 +81,7 @@ impl Xact {
 
 #[derive(Debug)]
 struct SimulatedNode {
-    node: Node,
+    node: Node<XactKey>,
     alive: bool,
     planned: Option<Moment>,
     sampled: (Moment, BusyTime),
@@ -87,29 +92,31 @@ struct SimulatedNode {
     sent: u64,
 }
 
-struct Kernel<'a, R> {
+struct Kernel<'a> {
     spec: SwitchSpec,
     experiment: &'a Experiment,
     cluster: &'a Cluster,
     load: OfferedLoad,
     stream: RequestStream,
-    recorder: &'a mut R,
+    recorder: &'a mut dyn Recorder,
     policy: Box<dyn Policy>,
     events: EventQueue,
     switch: Switch,
-    links: Links,
+    links: Links<XactKey>,
     members: Vec<SimulatedNode>,
-    xacts: Vec<Xact>,
-    free: Vec<u32>,
-    /// Requests sent so far by each client (or by none).
-    numbers: Vec<u64>,
+    xacts: SlotMap<XactKey, Xact>,
+    /// Numbers of requests so far, by client.
+    client_requests: Vec<u64>,
+    /// Number of requests so far in an open loop.
+    arrival_count: u64,
     arrivals: Rng,
     counting: bool,
-    done: Vec<JobId>,
+    /// Memory for the jobs that an event completes.
+    done: Vec<XactKey>,
 }
 
 /// Runs one cell. Everything follows from its repetition's seed.
-pub fn simulate<R: Recorder>(experiment: &Experiment, cell: &Cell, recorder: &mut R) {
+pub fn simulate(experiment: &Experiment, cell: &Cell, recorder: &mut dyn Recorder) {
     let (mix, cluster) = (&experiment.mixes[cell.mix], &experiment.clusters[cell.cluster]);
     let chosen = &experiment.policies[cell.policy].choice;
     let seed = experiment.seed.wrapping_add(u64::from(cell.repetition));
@@ -124,7 +131,7 @@ pub fn simulate<R: Recorder>(experiment: &Experiment, cell: &Cell, recorder: &mu
     };
     let spec = experiment.switch_under(&experiment.policies[cell.policy]);
     let load = experiment.loads[cell.load];
-    let clients = if let OfferedLoad::Clients(clients) = load { clients as usize } else { 1 };
+    let clients = if let OfferedLoad::Clients(clients) = load { clients as usize } else { 0 };
     let mut kernel = Kernel {
         spec,
         experiment,
@@ -137,9 +144,9 @@ pub fn simulate<R: Recorder>(experiment: &Experiment, cell: &Cell, recorder: &mu
         switch: Switch::new(spec.processors, spec.per_request_s),
         links: Links::new(spec.link_bits_per_s, cluster.nodes().map(|group| group.link_bits_per_s)),
         members: cluster.nodes().map(member).collect(),
-        xacts: Vec::new(),
-        free: Vec::new(),
-        numbers: vec![0; clients],
+        xacts: SlotMap::with_key(),
+        client_requests: vec![0; clients],
+        arrival_count: 0,
         arrivals: Rng::of(Purpose::Arrival, &[seed]),
         counting: false,
         done: Vec::new(),
@@ -156,15 +163,16 @@ pub fn simulate<R: Recorder>(experiment: &Experiment, cell: &Cell, recorder: &mu
     kernel.run();
 }
 
-impl<R: Recorder> Kernel<'_, R> {
+impl Kernel<'_> {
     fn begin(&mut self, wants_reports: bool) {
         let start = Moment::START;
-        for (number, group) in self.cluster.nodes().enumerate() {
-            self.policy.server_up(ServerId(number as u32), group.weight, start);
+        for (node, group) in (0..).map(ServerId).zip(self.cluster.nodes()) {
+            self.policy.server_up(node, group.weight, start);
         }
         match self.load {
             OfferedLoad::Clients(clients) => {
-                (0..clients).for_each(|client| self.events.push(start, Event::Request(Some(client))));
+                let clients = (0..clients).map(ClientId);
+                clients.for_each(|client| self.events.push(start, Event::Request(Some(client))));
             }
             OfferedLoad::Rate(_) => self.plan_arrival(start),
         }
@@ -172,17 +180,17 @@ impl<R: Recorder> Kernel<'_, R> {
         if wants_reports {
             self.events.push(start.plus_secs(self.spec.reports_every_s), Event::Reports);
         }
-        for (number, failure) in self.experiment.failures.iter().enumerate() {
-            if failure.node.0 as usize >= self.members.len() {
+        for &NodeFailure { node, at_s, lasts_s } in &self.experiment.failures {
+            if node.index() >= self.members.len() {
                 continue;
             }
-            let (number, at) = (number as u32, Moment::from_secs(failure.at_s));
-            self.events.push(at, Event::Fail(number));
-            self.events.push(at.plus_secs(self.spec.notices_after_s), Event::FailureDetected(number));
-            if let Some(lasts_s) = failure.lasts_s {
+            let at = Moment::from_secs(at_s);
+            self.events.push(at, Event::Fail(node));
+            self.events.push(at.plus_secs(self.spec.notices_after_s), Event::FailureDetected(node));
+            if let Some(lasts_s) = lasts_s {
                 let back = at.plus_secs(lasts_s);
-                self.events.push(back, Event::Recover(number));
-                self.events.push(back.plus_secs(self.spec.notices_after_s), Event::RecoveryDetected(number));
+                self.events.push(back, Event::Recover(node));
+                self.events.push(back.plus_secs(self.spec.notices_after_s), Event::RecoveryDetected(node));
             }
         }
     }
@@ -205,34 +213,26 @@ impl<R: Recorder> Kernel<'_, R> {
             Event::Response(xact) => self.respond(xact, now),
             Event::Probe(node) => self.report(node, now),
             Event::Reports => {
-                (0..self.members.len() as u32).for_each(|node| self.report(node, now));
+                (0..self.members.len() as u32).map(ServerId).for_each(|node| self.report(node, now));
                 self.events.push(now.plus_secs(self.spec.reports_every_s), Event::Reports);
             }
             Event::Sample => self.sample(now),
             Event::Measure => {
                 self.counting = true;
-                for (node, member) in self.members.iter_mut().enumerate() {
+                for (node, member) in (0..).map(ServerId).zip(&mut self.members) {
                     member.sampled = (now, member.node.busy(now));
-                    member.sampled_link_s = self.links.busy_s(node as u32, now);
+                    member.sampled_link_s = self.links.busy_s(LinkId::of_node(node), now);
                 }
                 self.events.push(now.plus_secs(SAMPLE_EVERY_S), Event::Sample);
             }
-            Event::Fail(failure) => self.fail(self.failed_node(failure), now),
-            Event::Recover(failure) => {
-                let node = self.failed_node(failure);
-                self.members[node.0 as usize].alive = true;
-            }
-            Event::FailureDetected(failure) => self.policy.server_gone(self.failed_node(failure), now),
-            Event::RecoveryDetected(failure) => {
-                let node = self.failed_node(failure);
-                let weight = self.cluster.nodes().nth(node.0 as usize).map_or(1.0, |group| group.weight);
+            Event::Fail(node) => self.fail(node, now),
+            Event::Recover(node) => self.members[node.index()].alive = true,
+            Event::FailureDetected(node) => self.policy.server_gone(node, now),
+            Event::RecoveryDetected(node) => {
+                let weight = self.cluster.nodes().nth(node.index()).map_or(1.0, |group| group.weight);
                 self.policy.server_up(node, weight, now);
             }
         }
-    }
-
-    fn failed_node(&self, failure: u32) -> ServerId {
-        self.experiment.failures[failure as usize].node
     }
 
     fn plan_arrival(&mut self, now: Moment) {
@@ -242,14 +242,17 @@ impl<R: Recorder> Kernel<'_, R> {
         }
     }
 
-    fn request(&mut self, client: Option<u32>, now: Moment) {
-        if client.is_none() {
-            self.plan_arrival(now);
-        }
-        let number = &mut self.numbers[client.unwrap_or(0) as usize];
-        let requested = self.stream.request(client.map_or(NOBODY, u64::from), *number);
+    fn request(&mut self, client: Option<ClientId>, now: Moment) {
+        let number = match client {
+            Some(client) => &mut self.client_requests[client.0 as usize],
+            None => {
+                self.plan_arrival(now);
+                &mut self.arrival_count
+            }
+        };
+        let requested = self.stream.request(client, *number);
         *number += 1;
-        let xact = Xact {
+        let xact = self.xacts.insert(Xact {
             requested,
             client,
             due: now,
@@ -257,53 +260,43 @@ impl<R: Recorder> Kernel<'_, R> {
             started: now,
             links_left: 0,
             tried: Vec::new(),
-        };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.xacts[slot as usize] = xact;
-                slot
-            }
-            None => {
-                self.xacts.push(xact);
-                self.xacts.len() as u32 - 1
-            }
-        };
-        self.events.push(now.plus_secs(self.spec.network_s / 2.0), Event::AtSwitch(slot));
+        });
+        self.events.push(now.plus_secs(self.spec.network_s / 2.0), Event::AtSwitch(xact));
     }
 
-    fn dispatch(&mut self, slot: u32, now: Moment) {
+    fn dispatch(&mut self, key: XactKey, now: Moment) {
         let mut probes = Vec::new();
         self.policy.probes(now, &mut probes);
         for server in probes {
-            self.events.push(now.plus_secs(self.spec.network_s), Event::Probe(server.0));
+            self.events.push(now.plus_secs(self.spec.network_s), Event::Probe(server));
         }
-        let xact = &mut self.xacts[slot as usize];
+        let xact = &mut self.xacts[key];
         let request = xact.request();
         let named = match xact.tried.is_empty() {
             true => self.policy.choose(&request, now),
             false => self.policy.choose_again(&request, &xact.tried, now),
         };
         let Some(server) = named else {
-            self.give_up(slot, now);
+            self.give_up(key, now);
             return;
         };
         (xact.server, xact.started) = (Some(server), now);
         let work = xact.requested.work;
         self.policy.started(server, &request, now);
-        let member = &mut self.members[server.0 as usize];
+        let member = &mut self.members[server.index()];
         let mut done = std::mem::take(&mut self.done);
-        let taken = member.alive && member.node.arrive(u64::from(slot), work, now, &mut done).is_ok();
+        let taken = member.alive && member.node.arrive(key, work, now, &mut done).is_ok();
         self.finish_all(done, now);
         if taken {
-            self.plan_node(server.0);
+            self.plan_node(server);
         } else {
-            self.retry(slot, now);
+            self.retry(key, now);
         }
     }
 
     /// Records a failure at a server, and retries or gives up.
-    fn retry(&mut self, slot: u32, now: Moment) {
-        let xact = &mut self.xacts[slot as usize];
+    fn retry(&mut self, key: XactKey, now: Moment) {
+        let xact = &mut self.xacts[key];
         let Some(server) = xact.server.take() else { return };
         xact.tried.push(server);
         let completion =
@@ -312,35 +305,33 @@ impl<R: Recorder> Kernel<'_, R> {
         self.policy.finished(server, &request, &completion, now);
         if tried <= self.spec.retries as usize {
             // The refusal takes the way back and the request the way to the next node.
-            self.events.push(now.plus_secs(self.spec.network_s), Event::Dispatch(slot));
+            self.events.push(now.plus_secs(self.spec.network_s), Event::Dispatch(key));
         } else {
-            self.give_up(slot, now);
+            self.give_up(key, now);
         }
     }
 
-    fn give_up(&mut self, slot: u32, now: Moment) {
+    fn give_up(&mut self, key: XactKey, now: Moment) {
         if self.counting {
             self.recorder.record_failure();
         }
-        let client = self.xacts[slot as usize].client;
-        self.free.push(slot);
-        if client.is_some() {
-            self.events.push(now.plus_secs(PAUSE_AFTER_FAILURE_S), Event::Request(client));
+        if let Some(client) = self.xacts.remove(key).and_then(|xact| xact.client) {
+            self.events.push(now.plus_secs(PAUSE_AFTER_FAILURE_S), Event::Request(Some(client)));
         }
     }
 
     fn fail(&mut self, server: ServerId, now: Moment) {
-        let member = &mut self.members[server.0 as usize];
+        let member = &mut self.members[server.index()];
         member.alive = false;
         let lost = member.node.fail(now);
-        self.plan_node(server.0);
-        for slot in lost {
-            self.retry(slot as u32, now);
+        self.plan_node(server);
+        for key in lost {
+            self.retry(key, now);
         }
     }
 
-    fn plan_node(&mut self, node: u32) {
-        let member = &mut self.members[node as usize];
+    fn plan_node(&mut self, node: ServerId) {
+        let member = &mut self.members[node.index()];
         let next = member.node.next_event();
         if next != member.planned {
             member.planned = next;
@@ -350,8 +341,8 @@ impl<R: Recorder> Kernel<'_, R> {
         }
     }
 
-    fn on_node_timer(&mut self, node: u32, now: Moment) {
-        let member = &mut self.members[node as usize];
+    fn on_node_timer(&mut self, node: ServerId, now: Moment) {
+        let member = &mut self.members[node.index()];
         if member.planned != Some(now) {
             // The node's state has changed since, and another moment is planned.
             return;
@@ -364,74 +355,72 @@ impl<R: Recorder> Kernel<'_, R> {
     }
 
     /// Starts to forward the responses of completed jobs.
-    fn finish_all(&mut self, mut done: Vec<JobId>, now: Moment) {
-        for job in done.drain(..) {
-            let slot = job as u32;
-            let xact = &mut self.xacts[slot as usize];
+    fn finish_all(&mut self, mut done: Vec<XactKey>, now: Moment) {
+        for key in done.drain(..) {
+            let xact = &mut self.xacts[key];
             let Some(server) = xact.server else { continue };
             let bytes = xact.requested.bytes;
             self.policy.first_byte(server, &xact.request(), now.nanos_since(xact.started), now);
-            self.members[server.0 as usize].sent += bytes;
+            self.members[server.index()].sent += bytes;
             let work_s = bytes as f64 * self.spec.per_byte_s;
             if work_s > 0.0 {
                 let at = self.switch.work(now, work_s);
-                self.events.push(at, Event::Forwarded(slot));
+                self.events.push(at, Event::Forwarded(key));
             } else {
-                self.carry(slot, now);
+                self.carry(key, now);
             }
         }
         self.done = done;
     }
 
     /// Puts a response on its links.
-    fn carry(&mut self, slot: u32, now: Moment) {
-        let xact = &self.xacts[slot as usize];
+    fn carry(&mut self, key: XactKey, now: Moment) {
+        let xact = &mut self.xacts[key];
         let Some(server) = xact.server else { return };
-        let bytes = xact.requested.bytes;
-        let on = match self.spec.direct_return {
-            true => self.links.send_direct(slot, bytes, server.0, now),
-            false => self.links.send(slot, bytes, server.0, now),
+        let links: &[LinkId] = match self.spec.direct_return {
+            true => &[LinkId::of_node(server)],
+            false => &[LinkId::SWITCH, LinkId::of_node(server)],
         };
-        self.xacts[slot as usize].links_left = on;
-        match on {
-            0 => self.leave_switch(slot, now),
-            _ => [0, server.0 + 1].into_iter().for_each(|link| self.plan_link(link)),
+        xact.links_left = self.links.send(key, xact.requested.bytes, links, now);
+        match xact.links_left {
+            0 => self.leave_switch(key, now),
+            _ => links.iter().for_each(|link| self.plan_link(*link)),
         }
     }
 
-    fn plan_link(&mut self, link: u32) {
+    fn plan_link(&mut self, link: LinkId) {
         if let Some(next) = self.links.plan(link) {
             self.events.push(next, Event::Link(link));
         }
     }
 
-    fn on_link_timer(&mut self, link: u32, now: Moment) {
+    fn on_link_timer(&mut self, link: LinkId, now: Moment) {
         if !self.links.due(link, now) {
             return;
         }
-        while let Some(slot) = self.links.take(link, now) {
-            let xact = &mut self.xacts[slot as usize];
+        while let Some(key) = self.links.take(link, now) {
+            let xact = &mut self.xacts[key];
             xact.links_left -= 1;
             if xact.links_left == 0 {
-                self.leave_switch(slot, now);
+                self.leave_switch(key, now);
             }
         }
         self.plan_link(link);
     }
 
     /// Ends a request at the switch, whose links have sent the whole response.
-    fn leave_switch(&mut self, slot: u32, now: Moment) {
-        let xact = &self.xacts[slot as usize];
+    fn leave_switch(&mut self, key: XactKey, now: Moment) {
+        let xact = &self.xacts[key];
         if let Some(server) = xact.server {
             let completion =
                 Completion { took_nanos: now.nanos_since(xact.started), outcome: RequestOutcome::Responded };
             self.policy.finished(server, &xact.request(), &completion, now);
         }
-        self.events.push(now.plus_secs(self.spec.network_s / 2.0), Event::Response(slot));
+        self.events.push(now.plus_secs(self.spec.network_s / 2.0), Event::Response(key));
     }
 
-    fn respond(&mut self, slot: u32, now: Moment) {
-        let xact = &self.xacts[slot as usize];
+    fn respond(&mut self, key: XactKey, now: Moment) {
+        let Some(xact) = self.xacts.remove(key) else { return };
         if let (true, Some(server)) = (self.counting, xact.server) {
             self.recorder.record_response(&CompletedRequest {
                 service: xact.requested.service as usize,
@@ -441,42 +430,40 @@ impl<R: Recorder> Kernel<'_, R> {
                 bytes: xact.requested.bytes,
             });
         }
-        let client = xact.client;
-        self.free.push(slot);
-        if client.is_some() {
-            self.request(client, now);
+        if xact.client.is_some() {
+            self.request(xact.client, now);
         }
     }
 
     /// Sends a node's report to the policy.
-    fn report(&mut self, node: u32, now: Moment) {
-        let member = &mut self.members[node as usize];
+    fn report(&mut self, node: ServerId, now: Moment) {
+        let member = &mut self.members[node.index()];
         if !member.alive {
             return;
         }
         let (since, before) = member.reported;
         let mut state = member.node.state(now, since, before);
-        if let Some(bits_per_s) = self.links.node_rate(node) {
+        if let Some(bits_per_s) = self.links.bits_per_s(LinkId::of_node(node)) {
             let possible = bits_per_s * now.secs_since(since);
             state.network = if possible > 0.0 { (member.sent as f64 * 8.0 / possible).min(1.0) } else { 0.0 };
         }
         member.reported = (now, member.node.busy(now));
         member.sent = 0;
-        self.policy.reported(ServerId(node), &state, now);
+        self.policy.reported(node, &state, now);
     }
 
     fn sample(&mut self, now: Moment) {
         let links = &self.links;
-        let look = |(node, member): (usize, &mut SimulatedNode)| {
+        let look = |(node, member): (ServerId, &mut SimulatedNode)| {
             let (since, before) = member.sampled;
             let state = member.node.state(now, since, before);
-            let link_s = links.busy_s(node as u32, now);
+            let link_s = links.busy_s(LinkId::of_node(node), now);
             let network = (link_s - member.sampled_link_s) / now.secs_since(since).max(f64::MIN_POSITIVE);
             (member.sampled, member.sampled_link_s) = ((now, member.node.busy(now)), link_s);
             let network = network.clamp(0.0, 1.0);
             NodeSample { in_flight: state.in_flight, processor: state.processor, disk: state.disk, network }
         };
-        let nodes: Vec<NodeSample> = self.members.iter_mut().enumerate().map(look).collect();
+        let nodes: Vec<NodeSample> = (0..).map(ServerId).zip(&mut self.members).map(look).collect();
         self.recorder.record_sample(&nodes);
         self.events.push(now.plus_secs(SAMPLE_EVERY_S), Event::Sample);
     }

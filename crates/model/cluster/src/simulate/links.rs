@@ -2,16 +2,32 @@
 //!
 //! A response flows through both links at once, so it has left when the slower of them has sent it.
 
-use crate::dispatch::Moment;
 use crate::dispatch::node::ProcessorSharing;
+use crate::dispatch::{Moment, ServerId};
 
 /// Bits of a byte.
 const BITS: f64 = 8.0;
 
+/// Number of a link: first the switch's, then those of the nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkId(u32);
+
+impl LinkId {
+    pub const SWITCH: Self = Self(0);
+
+    pub const fn of_node(node: ServerId) -> Self {
+        Self(node.0 + 1)
+    }
+
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 #[derive(Debug)]
-struct Link {
+struct Link<T> {
     bits_per_s: f64,
-    responses: ProcessorSharing<u32>,
+    responses: ProcessorSharing<T>,
     /// The moment of its event in the queue.
     planned: Option<Moment>,
     /// Time in which it was busy, until `noted`.
@@ -19,7 +35,7 @@ struct Link {
     noted: Moment,
 }
 
-impl Link {
+impl<T> Link<T> {
     fn note(&mut self, now: Moment) {
         self.busy_s = self.busy_s(now);
         self.noted = self.noted.max(now);
@@ -31,13 +47,13 @@ impl Link {
     }
 }
 
-/// All links: number 0 is the switch's, number n + 1 that of node n.
+/// All links. `T` is what the caller knows a response by.
 #[derive(Debug)]
-pub struct Links {
-    links: Vec<Option<Link>>,
+pub struct Links<T> {
+    links: Vec<Option<Link<T>>>,
 }
 
-impl Links {
+impl<T: Copy> Links<T> {
     /// The link of the switch, and those of nodes, in bits a second; none: infinitely fast.
     pub fn new(switch: Option<f64>, nodes: impl Iterator<Item = Option<f64>>) -> Self {
         let link = |bits_per_s| Link {
@@ -50,20 +66,16 @@ impl Links {
         Self { links: std::iter::once(switch).chain(nodes).map(|rate| rate.map(link)).collect() }
     }
 
-    /// Puts a response on the links of node and switch; returns the number of links.
-    pub fn send(&mut self, response: u32, bytes: u64, node: u32, now: Moment) -> u8 {
-        self.send_by([0, node as usize + 1].into_iter(), response, bytes, now)
+    /// Numbers of all links, infinitely fast ones included.
+    pub fn ids(&self) -> impl Iterator<Item = LinkId> + use<T> {
+        (0..self.links.len() as u32).map(LinkId)
     }
 
-    /// Puts a response on the link of its node alone, for direct server return.
-    pub fn send_direct(&mut self, response: u32, bytes: u64, node: u32, now: Moment) -> u8 {
-        self.send_by(std::iter::once(node as usize + 1), response, bytes, now)
-    }
-
-    fn send_by(&mut self, by: impl Iterator<Item = usize>, response: u32, bytes: u64, now: Moment) -> u8 {
+    /// Puts a response on these links; returns the number of those that take time.
+    pub fn send(&mut self, response: T, bytes: u64, links: &[LinkId], now: Moment) -> u8 {
         let mut on = 0;
-        for number in by {
-            if let Some(Some(link)) = self.links.get_mut(number) {
+        for id in links {
+            if let Some(link) = self.link_mut(*id) {
                 link.note(now);
                 link.responses.add(response, bytes as f64 * BITS / link.bits_per_s, now);
                 on += 1;
@@ -73,40 +85,36 @@ impl Links {
     }
 
     /// A response that a link has sent by now; called until there is none.
-    pub fn take(&mut self, number: u32, now: Moment) -> Option<u32> {
-        let link = self.links.get_mut(number as usize)?.as_mut()?;
+    pub fn take(&mut self, id: LinkId, now: Moment) -> Option<T> {
+        let link = self.link_mut(id)?;
         link.note(now);
         link.responses.pop_done(now)
     }
 
-    /// Time since the start in which a node's link was busy; 0 if it has none.
-    pub fn busy_s(&self, node: u32, now: Moment) -> f64 {
-        match self.links.get(node as usize + 1) {
-            Some(Some(link)) => link.busy_s(now),
-            _ => 0.0,
-        }
+    /// Time since the start in which a link was busy; 0 if it is infinitely fast.
+    pub fn busy_s(&self, id: LinkId, now: Moment) -> f64 {
+        self.link(id).map_or(0.0, |link| link.busy_s(now))
     }
 
     /// True if this is the planned moment of a link's event; the next one may be planned then.
-    pub fn due(&mut self, number: u32, now: Moment) -> bool {
-        let Some(Some(link)) = self.links.get(number as usize) else { return false };
-        let due = link.planned == Some(now);
+    pub fn due(&mut self, id: LinkId, now: Moment) -> bool {
+        let due = self.link(id).is_some_and(|link| link.planned == Some(now));
         if due {
-            self.clear_planned(number);
+            self.clear_planned(id);
         }
         due
     }
 
     /// Clears the planned moment of a link, whose event has happened.
-    pub fn clear_planned(&mut self, number: u32) {
-        if let Some(Some(link)) = self.links.get_mut(number as usize) {
+    pub fn clear_planned(&mut self, id: LinkId) {
+        if let Some(link) = self.link_mut(id) {
             link.planned = None;
         }
     }
 
     /// Moment of a link's next event, if it has changed.
-    pub fn plan(&mut self, number: u32) -> Option<Moment> {
-        let link = self.links.get_mut(number as usize)?.as_mut()?;
+    pub fn plan(&mut self, id: LinkId) -> Option<Moment> {
+        let link = self.link_mut(id)?;
         let next = link.responses.next_event();
         if next == link.planned {
             return None;
@@ -115,9 +123,17 @@ impl Links {
         next
     }
 
-    /// The rate of a node's link.
-    pub fn node_rate(&self, node: u32) -> Option<f64> {
-        self.links.get(node as usize + 1)?.as_ref().map(|link| link.bits_per_s)
+    /// Rate of a link; none if it is infinitely fast.
+    pub fn bits_per_s(&self, id: LinkId) -> Option<f64> {
+        self.link(id).map(|link| link.bits_per_s)
+    }
+
+    fn link(&self, id: LinkId) -> Option<&Link<T>> {
+        self.links.get(id.index())?.as_ref()
+    }
+
+    fn link_mut(&mut self, id: LinkId) -> Option<&mut Link<T>> {
+        self.links.get_mut(id.index())?.as_mut()
     }
 }
 
@@ -128,14 +144,15 @@ mod tests {
     #[test]
     fn a_link_is_busy_as_long_as_its_bytes_take_whoever_shares_it() {
         let mut links = Links::new(None, [Some(8e6), None].into_iter());
+        let [link, none] = [0, 1].map(|node| LinkId::of_node(ServerId(node)));
         let at = Moment::from_secs;
         // 1 MB takes a second; two of 0.5 MB at once take one together.
-        links.send(1, 500_000, 0, at(1.0));
-        links.send(2, 500_000, 0, at(1.0));
-        assert!((links.busy_s(0, at(1.5)) - 0.5).abs() < 1e-9);
-        while links.take(1, at(2.0)).is_some() {}
-        assert!((links.busy_s(0, at(5.0)) - 1.0).abs() < 1e-9, "idle time does not count");
-        links.send(3, 1_000_000, 1, at(6.0));
-        assert_eq!(links.busy_s(1, at(7.0)), 0.0, "it has no link");
+        assert_eq!(links.send('a', 500_000, &[LinkId::SWITCH, link], at(1.0)), 1);
+        links.send('b', 500_000, &[link], at(1.0));
+        assert!((links.busy_s(link, at(1.5)) - 0.5).abs() < 1e-9);
+        while links.take(link, at(2.0)).is_some() {}
+        assert!((links.busy_s(link, at(5.0)) - 1.0).abs() < 1e-9, "idle time does not count");
+        links.send('c', 1_000_000, &[none], at(6.0));
+        assert_eq!(links.busy_s(none, at(7.0)), 0.0, "it is infinitely fast");
     }
 }

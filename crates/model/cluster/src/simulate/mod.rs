@@ -26,12 +26,10 @@ pub use experiment::{
     Cell, Cluster, Experiment, ForwardingMethod, NamedPolicy, NodeFailure, NodeGroup, OfferedLoad,
     PolicySpec, ReferenceCurve, ReferenceNode, Service, ServiceMix, ServiceTimeLaw, SwitchSpec, cells,
 };
-pub use kernel::{
-    CompletedRequest, NOBODY, NodeSample, PAUSE_AFTER_FAILURE_S, Recorder, SAMPLE_EVERY_S, simulate,
-};
-pub use links::Links;
+pub use kernel::{CompletedRequest, NodeSample, PAUSE_AFTER_FAILURE_S, Recorder, SAMPLE_EVERY_S, simulate};
+pub use links::{LinkId, Links};
 pub use paths::{default_path, document_at, path_of};
 pub use policies::{document_demands, policy_config, ward_costs};
 pub use read::{BaseFile, HAND_OVER_S, Resolver, read};
-pub use stream::{RequestStream, SimulatedRequest, document_of};
+pub use stream::{ClientId, RequestStream, SimulatedRequest, document_of};
 pub use switch::Switch;

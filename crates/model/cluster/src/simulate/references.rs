@@ -2,6 +2,7 @@
 
 use assay_base::settings::{Fields, Mistake};
 
+use crate::dispatch::ServerId;
 use crate::simulate::experiment::{ReferenceCurve, ReferenceNode};
 
 /// Fields of a reference.
@@ -26,16 +27,19 @@ pub(crate) fn read(fields: &Fields<'_>) -> Result<ReferenceCurve, Mistake> {
                 value.wrong("nothing is said of it: add processor = […] or disk = […], shares from 0 to 1")
             );
         }
-        Some(value) => value.whole(0, MOST_NODES)? as u32,
+        Some(value) => Some(ServerId(value.whole(0, MOST_NODES)? as u32)),
         None if is_of_node => return Err(fields.wrong("it does not say which node: add node = 0")),
         None if rates.is_none() => return Err(fields.wrong("nothing was measured: add per-second = […]")),
-        None => 0,
+        None => None,
     };
     let at = |list: &Option<Vec<f64>>, place: usize| list.as_ref().map(|values| values[place]);
-    let used = |(place, count): (usize, &u32)| {
-        (*count, ReferenceNode { node, processor: at(&processor, place), disk: at(&disk, place) })
-    };
-    let nodes = if is_of_node { counts.iter().enumerate().map(used).collect() } else { Vec::new() };
+    let mut nodes = Vec::new();
+    if let Some(node) = node {
+        for (place, count) in counts.iter().enumerate() {
+            let (processor, disk) = (at(&processor, place), at(&disk, place));
+            nodes.push((*count, ReferenceNode { node, processor, disk }));
+        }
+    }
     Ok(ReferenceCurve {
         mix: text("mix")?,
         cluster: text("cluster")?,

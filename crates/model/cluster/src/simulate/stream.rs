@@ -7,6 +7,13 @@ use assay_workload::Purpose;
 
 use crate::simulate::experiment::{Service, ServiceTimeLaw};
 
+/// Client's number in the seed of a request in an open loop.
+const NOBODY: u64 = u64::MAX;
+
+/// Number of a client in a closed loop, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClientId(pub u32);
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SimulatedRequest {
     /// Index of the service.
@@ -67,8 +74,9 @@ impl RequestStream {
         }
     }
 
-    /// Request `number` of `client`.
-    pub fn request(&self, client: u64, number: u64) -> SimulatedRequest {
+    /// Request `number` of a client, or of none (open loop).
+    pub fn request(&self, client: Option<ClientId>, number: u64) -> SimulatedRequest {
+        let client = client.map_or(NOBODY, |client| u64::from(client.0));
         let mut rng = Rng::of(Purpose::Request, &[self.seed, client, number]);
         let draw = rng.unit();
         let place = self.shares.partition_point(|share| *share <= draw).min(self.shares.len() - 1);

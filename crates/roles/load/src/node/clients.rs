@@ -14,7 +14,7 @@ use assay_base::clock::monotonic_ns;
 use assay_base::random::Rng;
 use assay_cluster::dispatch::{Moment, PolicyConfig, Request};
 use assay_cluster::simulate::{
-    NOBODY, OfferedLoad, PAUSE_AFTER_FAILURE_S, RequestStream, Service, ServiceTimeLaw, SimulatedRequest,
+    ClientId, OfferedLoad, PAUSE_AFTER_FAILURE_S, RequestStream, Service, ServiceTimeLaw, SimulatedRequest,
     Switch, SwitchSpec, path_of,
 };
 use assay_measurement::own_error::MOST_WAITING;
@@ -227,7 +227,7 @@ async fn run_clients(spec: ClientsSpec) -> Result<ClientsOutcome, NodeError> {
     match spec.load {
         OfferedLoad::Clients(clients) => {
             for client in (spec.share.first..clients).step_by(spec.share.of.max(1) as usize) {
-                spawn_local(Rc::clone(&client_pool).client(client));
+                spawn_local(Rc::clone(&client_pool).client(ClientId(client)));
             }
         }
         OfferedLoad::Rate(per_s) => drop(spawn_local(Rc::clone(&client_pool).offer(per_s, spec.seed))),
@@ -265,9 +265,9 @@ async fn run_clients(spec: ClientsSpec) -> Result<ClientsOutcome, NodeError> {
 
 impl ClientPool {
     /// Runs a client until counting ends.
-    async fn client(self: Rc<Self>, client: u32) {
+    async fn client(self: Rc<Self>, client: ClientId) {
         for number in 0.. {
-            let requested = self.stream.request(u64::from(client), number);
+            let requested = self.stream.request(Some(client), number);
             if !self.request(&requested, self.clock.now()).await {
                 self.timer.until(self.clock.now().plus_secs(PAUSE_AFTER_FAILURE_S)).await;
             }
@@ -284,7 +284,7 @@ impl ClientPool {
         for number in 0.. {
             due = due.plus_secs(arrivals.exponential() / per_s);
             self.timer.until(due).await;
-            let (client_pool, requested) = (Rc::clone(&self), self.stream.request(NOBODY, number));
+            let (client_pool, requested) = (Rc::clone(&self), self.stream.request(None, number));
             spawn_local(async move { client_pool.request(&requested, due).await });
         }
     }

@@ -25,6 +25,7 @@ pub use model_clock::ModelClock;
 use std::io;
 use std::net::SocketAddr;
 
+use assay_cluster::dispatch::ServerId;
 use assay_net::listen::advice;
 use thiserror::Error;
 
@@ -32,8 +33,8 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum NodeError {
     /// A node cannot listen where it should.
-    #[error("node {node} cannot listen on {address}: {cause}; {}", advice(cause))]
-    Listen { node: usize, address: SocketAddr, cause: io::Error },
+    #[error("node {} cannot listen on {address}: {cause}; {}", node.0, advice(cause))]
+    Listen { node: ServerId, address: SocketAddr, cause: io::Error },
     /// Port numbers end before the last node.
     #[error("{nodes} nodes from port {port} on are more than there are ports; begin lower")]
     Ports { nodes: usize, port: u16 },

@@ -1,13 +1,13 @@
 //! Nodes: a thread that serves all of them, each on an address of its own.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use assay_cluster::dispatch::Moment;
+use assay_cluster::dispatch::{Moment, ServerId};
 use assay_cluster::simulate::{
     Cluster, Experiment, NodeFailure, NodeGroup, SAMPLE_EVERY_S, Service, ServiceMix, document_demands,
 };
@@ -173,8 +173,8 @@ async fn run_nodes(spec: NodesSpec, samples: &Samples, ready: &NodesReady, stopp
     if let Some(virtual_nodes) = up.virtual_nodes.clone() {
         spawn_local(async move { drop(virtual_nodes.run().await) });
     }
-    for failure in spec.failures.iter().filter(|failure| (failure.node.0 as usize) < spec.nodes.len()) {
-        let up_sender = Rc::clone(&up.up_senders[failure.node.0 as usize]);
+    for failure in spec.failures.iter().filter(|failure| failure.node.index() < spec.nodes.len()) {
+        let up_sender = Rc::clone(&up.up_senders[failure.node.index()]);
         spawn_local(run_failure(*failure, Rc::clone(&timer), up_sender, up.virtual_nodes.clone()));
     }
     tokio::select! {
@@ -206,9 +206,9 @@ fn bind_nodes(spec: &NodesSpec) -> Result<BoundNodes, NodeError> {
     let services = Rc::new(spec.services.clone());
     let timer = ModelTimer::new(spec.clock).map_err(NodeError::start("a timer"))?;
     let (mut listeners, mut addresses, mut servers, mut up_senders) = (vec![], vec![], vec![], vec![]);
-    for (number, group) in spec.nodes.iter().enumerate() {
-        let address = address_of(spec, number)?;
-        let refused = |cause| NodeError::Listen { node: number, address, cause };
+    for (id, group) in (0..).map(ServerId).zip(&spec.nodes) {
+        let address = address_of(spec, id)?;
+        let refused = |cause| NodeError::Listen { node: id, address, cause };
         let listener = listen(address).map_err(refused)?;
         addresses.push(listener.local_addr().map_err(refused)?);
         listeners.push(listener);
@@ -216,28 +216,22 @@ fn bind_nodes(spec: &NodesSpec) -> Result<BoundNodes, NodeError> {
         up_senders.push(Rc::new(up_sender));
         let machine = match (&virtual_nodes, &spec.kind) {
             (Some(virtual_nodes), _) => Machine::Virtual(Rc::clone(virtual_nodes)),
-            (None, NodeKind::Real(directory)) => Machine::Real(real(group, directory, number, spec.clock)?),
+            (None, NodeKind::Real(directory)) => {
+                let own = directory.join(format!("node-{}", id.0));
+                Machine::Real(Rc::new(RealNode::new(group, &own, spec.clock)?))
+            }
             (None, NodeKind::Virtual) => continue,
         };
         let services = Rc::clone(&services);
-        servers.push(Rc::new(NodeServer { number, services, machine, up }));
+        servers.push(Rc::new(NodeServer { id, services, machine, up }));
     }
     Ok(BoundNodes { listeners, addresses, servers, up_senders, virtual_nodes, timer })
 }
 
-fn real(
-    group: &NodeGroup,
-    directory: &Path,
-    number: usize,
-    clock: ModelClock,
-) -> Result<Rc<RealNode>, NodeError> {
-    Ok(Rc::new(RealNode::new(group, &directory.join(format!("node-{number}")), clock)?))
-}
-
-fn address_of(spec: &NodesSpec, number: usize) -> Result<SocketAddr, NodeError> {
+fn address_of(spec: &NodesSpec, id: ServerId) -> Result<SocketAddr, NodeError> {
     let mut address = spec.listen;
     if address.port() > 0 {
-        let port = u16::try_from(number).ok().and_then(|number| spec.listen.port().checked_add(number));
+        let port = u16::try_from(id.0).ok().and_then(|number| spec.listen.port().checked_add(number));
         let missing = || NodeError::Ports { nodes: spec.nodes.len(), port: spec.listen.port() };
         address.set_port(port.ok_or_else(missing)?);
     }
@@ -253,7 +247,7 @@ async fn run_failure(
 ) {
     timer.until(Moment::from_secs(failure.at_s)).await;
     if let Some(virtual_nodes) = virtual_nodes {
-        virtual_nodes.fail(failure.node.0 as usize);
+        virtual_nodes.fail(failure.node);
     }
     up.send_replace(false);
     if let Some(lasts_s) = failure.lasts_s {

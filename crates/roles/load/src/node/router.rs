@@ -38,8 +38,8 @@ impl PolicyRouter {
         clock: ModelClock,
         retries: u32,
     ) -> Self {
-        for (number, (_, weight)) in servers.iter().enumerate() {
-            policy.server_up(ServerId(number as u32), *weight, clock.now());
+        for (server, (_, weight)) in (0..).map(ServerId).zip(servers) {
+            policy.server_up(server, *weight, clock.now());
         }
         let servers = servers.iter().map(|(address, _)| *address).collect();
         Self { policy: RefCell::new(policy), servers, clock, retries }
@@ -62,7 +62,7 @@ impl PolicyRouter {
             }?;
             // No borrow is held across an await: other requests use the policy meanwhile.
             self.policy.borrow_mut().started(named, request, started);
-            let exchange = http_client.exchange(self.servers[named.0 as usize], head).await;
+            let exchange = http_client.exchange(self.servers[named.index()], head).await;
             let (now, responded) =
                 (self.clock.now(), exchange.as_ref().is_some_and(ReceivedResponse::is_fine));
             let end = if responded { RequestOutcome::Responded } else { RequestOutcome::Failed };
@@ -86,12 +86,13 @@ impl PolicyRouter {
     }
 
     pub(crate) fn probe_all(self: &Rc<Self>, http_client: &HttpClient) {
-        (0..self.servers.len() as u32).for_each(|server| self.request_state(http_client, ServerId(server)));
+        let servers = (0..self.servers.len() as u32).map(ServerId);
+        servers.for_each(|server| self.request_state(http_client, server));
     }
 
     fn request_state(self: &Rc<Self>, http_client: &HttpClient, server: ServerId) {
         let (own, http_client, address) =
-            (Rc::clone(self), http_client.clone(), self.servers[server.0 as usize]);
+            (Rc::clone(self), http_client.clone(), self.servers[server.index()]);
         spawn_local(async move {
             let Some(text) = http_client.state(address, PROBE).await else { return };
             let Ok(state) = serde_json::from_slice::<NodeState>(&text) else { return };

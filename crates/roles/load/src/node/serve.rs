@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use assay_base::clock::monotonic_ns;
+use assay_cluster::dispatch::ServerId;
 use assay_cluster::dispatch::node::Work;
 use assay_cluster::simulate::{Service, document_at, document_of};
 use assay_http::date::{DATE_BYTES, DateCache};
@@ -50,7 +51,7 @@ pub(crate) enum Machine {
 
 #[derive(Debug)]
 pub(crate) struct NodeServer {
-    pub(crate) number: usize,
+    pub(crate) id: ServerId,
     pub(crate) services: Rc<Vec<Service>>,
     pub(crate) machine: Machine,
     /// False while it has failed: it takes no connection and drops those that it has.
@@ -201,11 +202,11 @@ impl NodeServer {
 
     fn state(&self) -> NodeState {
         let state = match &self.machine {
-            Machine::Virtual(virtual_nodes) => virtual_nodes.report(self.number),
+            Machine::Virtual(virtual_nodes) => virtual_nodes.report(self.id),
             Machine::Real(node) => node.report(),
         };
         let used = match &self.machine {
-            Machine::Virtual(virtual_nodes) => virtual_nodes.used(self.number),
+            Machine::Virtual(virtual_nodes) => virtual_nodes.used(self.id),
             Machine::Real(node) => node.used(),
         };
         NodeState {
@@ -247,7 +248,7 @@ impl NodeConnection {
         let body_bytes = if is_head { 0 } else { bytes };
         match &server.machine {
             Machine::Virtual(virtual_nodes) => {
-                let Ok(waits) = virtual_nodes.arrive(server.number, work, bytes) else { return Ok(false) };
+                let Ok(waits) = virtual_nodes.arrive(server.id, work, bytes) else { return Ok(false) };
                 if waits.worked.await.is_err() {
                     // The node has failed, and drops all its connections.
                     return Err(io::ErrorKind::ConnectionReset.into());
@@ -296,7 +297,7 @@ impl NodeConnection {
         head.extend_from_slice(b"\r\nServer: assay-node\r\nContent-Type: ");
         head.extend_from_slice(kind.as_bytes());
         head.extend_from_slice(b"\r\nX-Node: ");
-        write_decimal(&mut head, self.server.number as u64);
+        write_decimal(&mut head, u64::from(self.server.id.0));
         head.extend_from_slice(b"\r\n");
         head.extend_from_slice(lines);
         self.exchange.append_framing(&mut head, ResponseFraming::Length(bytes));

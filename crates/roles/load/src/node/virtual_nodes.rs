@@ -7,12 +7,12 @@ use std::cell::RefCell;
 
 use assay_base::clock::monotonic_ns;
 use assay_cluster::dispatch::node::{BusyTime, Node, NodeSpec, QueueFull, Work};
-use assay_cluster::dispatch::{Moment, ServerState};
-use assay_cluster::simulate::{Links, NodeGroup};
+use assay_cluster::dispatch::{Moment, ServerId, ServerState};
+use assay_cluster::simulate::{LinkId, Links, NodeGroup};
 use assay_measurement::histogram::Histogram;
 use assay_net::timer::{Timer, TimerKey};
 use assay_record::cluster::{NodeTime, NodeUse};
-use slab::Slab;
+use slotmap::{SlotMap, new_key_type};
 use tokio::sync::oneshot::{self, Receiver, Sender};
 
 use crate::node::model_clock::ModelClock;
@@ -23,14 +23,19 @@ const FRESH_S: f64 = 0.1;
 /// Event of the nodes' timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NodeTimerEvent {
-    Node(usize),
-    Link(u32),
+    Node(ServerId),
+    Link(LinkId),
+}
+
+new_key_type! {
+    /// Key of a request at a node, until its response has left.
+    struct JobKey;
 }
 
 /// A request at a node.
 #[derive(Debug)]
 struct NodeJob {
-    node: usize,
+    node: ServerId,
     bytes: u64,
     /// Links that still carry its response.
     carriers: u8,
@@ -49,7 +54,7 @@ pub(crate) struct ResponseWaits {
 
 #[derive(Debug)]
 struct VirtualNode {
-    node: Node,
+    node: Node<JobKey>,
     spec: NodeSpec,
     scheduled: Option<(Moment, TimerKey)>,
     sampled: (Moment, BusyTime),
@@ -65,9 +70,10 @@ struct VirtualNode {
 #[derive(Debug)]
 struct NodesState {
     nodes: Vec<VirtualNode>,
-    links: Links,
+    links: Links<JobKey>,
+    /// Scheduled event of each link.
     link_tickets: Vec<Option<TimerKey>>,
-    jobs: Slab<NodeJob>,
+    jobs: SlotMap<JobKey, NodeJob>,
 }
 
 /// The virtual nodes of one process.
@@ -98,7 +104,7 @@ impl VirtualNodes {
             nodes: groups.iter().map(node_state).collect(),
             links: Links::new(link, groups.iter().map(|group| group.link_bits_per_s)),
             link_tickets: (0..=groups.len()).map(|_| None).collect(),
-            jobs: Slab::new(),
+            jobs: SlotMap::with_key(),
         };
         Ok(Self { clock, timer: Timer::new(0)?, state: RefCell::new(state), lateness: RefCell::default() })
     }
@@ -111,19 +117,19 @@ impl VirtualNodes {
     }
 
     /// Begins a request at a node.
-    pub(crate) fn arrive(&self, node: usize, work: Work, bytes: u64) -> Result<ResponseWaits, QueueFull> {
+    pub(crate) fn arrive(&self, node: ServerId, work: Work, bytes: u64) -> Result<ResponseWaits, QueueFull> {
         let now = self.clock.now();
         let ((worked, after_work), (left, after_links)) = (oneshot::channel(), oneshot::channel());
         let mut state = self.state.borrow_mut();
         let job = NodeJob { node, bytes, carriers: 0, worked: Some(worked), left: Some(left) };
-        let id = state.jobs.insert(job);
+        let key = state.jobs.insert(job);
         let mut done = Vec::new();
-        let taken = state.nodes[node].node.arrive(id as u64, work, now, &mut done);
+        let taken = state.nodes[node.index()].node.arrive(key, work, now, &mut done);
         // Time passes at the node before the request comes: what is done by now makes room for it.
         state.finish(&done, now);
         self.set_timer(&mut state, node);
         if let Err(refused) = taken {
-            state.jobs.remove(id);
+            state.jobs.remove(key);
             return Err(refused);
         }
         Ok(ResponseWaits { worked: after_work, left: after_links })
@@ -138,14 +144,15 @@ impl VirtualNodes {
                 let mut state = self.state.borrow_mut();
                 match due {
                     NodeTimerEvent::Node(node) => {
-                        state.nodes[node].scheduled = None;
                         let mut done = Vec::new();
-                        state.nodes[node].node.advance(now, &mut done);
+                        let node_state = &mut state.nodes[node.index()];
+                        node_state.scheduled = None;
+                        node_state.node.advance(now, &mut done);
                         state.finish(&done, now);
                         self.set_timer(&mut state, node);
                     }
                     NodeTimerEvent::Link(link) => {
-                        state.link_tickets[link as usize] = None;
+                        state.link_tickets[link.index()] = None;
                         state.links.clear_planned(link);
                         while let Some(job) = state.links.take(link, now) {
                             state.finish_link(job);
@@ -157,11 +164,11 @@ impl VirtualNodes {
             .await
     }
 
-    pub(crate) fn report(&self, node: usize) -> ServerState {
+    pub(crate) fn report(&self, node: ServerId) -> ServerState {
         let now = self.clock.now();
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
-        let node_state = &mut state.nodes[node];
+        let node_state = &mut state.nodes[node.index()];
         // What is due by now has happened, whether the timer has called or not; tasks that wait for it go on when it does.
         let (since, before) = node_state.reported;
         let mut report = node_state.node.state(now, since, before);
@@ -175,7 +182,7 @@ impl VirtualNodes {
             };
             return report;
         }
-        if let Some(bits_per_s) = state.links.node_rate(node as u32) {
+        if let Some(bits_per_s) = state.links.bits_per_s(LinkId::of_node(node)) {
             report.network = (node_state.sent as f64 * 8.0 / (bits_per_s * now.secs_since(since))).min(1.0);
         }
         node_state.reported = (now, node_state.node.busy(now));
@@ -185,16 +192,16 @@ impl VirtualNodes {
     }
 
     /// Time that a node has used since it started.
-    pub(crate) fn used(&self, node: usize) -> NodeTime {
+    pub(crate) fn used(&self, node: ServerId) -> NodeTime {
         let now = self.clock.now();
         let state = self.state.borrow();
-        let node_state = &state.nodes[node];
+        let node_state = &state.nodes[node.index()];
         let (busy, spec) = (node_state.node.busy(now), node_state.spec);
         NodeTime {
             at_s: now.secs_since(Moment::START),
             processor_s: busy.processor_s / f64::from(spec.processors.max(1)),
             disk_s: busy.disk_s / f64::from(spec.disks.max(1)),
-            network_s: state.links.busy_s(node as u32, now),
+            network_s: state.links.busy_s(LinkId::of_node(node), now),
         }
     }
 
@@ -203,17 +210,17 @@ impl VirtualNodes {
         let now = self.clock.now();
         let mut state = self.state.borrow_mut();
         let NodesState { nodes, links, .. } = &mut *state;
-        let look = |(node, node_state): (usize, &mut VirtualNode)| {
+        let look = |(node, node_state): (ServerId, &mut VirtualNode)| {
             let (since, before) = node_state.sampled;
             let state = node_state.node.state(now, since, before);
-            let link_s = links.busy_s(node as u32, now);
+            let link_s = links.busy_s(LinkId::of_node(node), now);
             let network = (link_s - node_state.sampled_link_s) / now.secs_since(since).max(f64::MIN_POSITIVE);
             (node_state.sampled, node_state.sampled_link_s) = ((now, node_state.node.busy(now)), link_s);
             let in_flight = f64::from(state.in_flight);
             let network = network.clamp(0.0, 1.0);
             NodeUse { processor: state.processor, disk: state.disk, network, in_flight }
         };
-        nodes.iter_mut().enumerate().map(look).collect()
+        (0..).map(ServerId).zip(nodes).map(look).collect()
     }
 
     /// Takes the lateness of the timer since the last reading, in microseconds of real time.
@@ -222,18 +229,18 @@ impl VirtualNodes {
     }
 
     /// Fails a node: its requests are lost, and its memory is empty.
-    pub(crate) fn fail(&self, node: usize) {
+    pub(crate) fn fail(&self, node: ServerId) {
         let now = self.clock.now();
         let mut state = self.state.borrow_mut();
-        for id in state.nodes[node].node.fail(now) {
-            state.jobs.try_remove(id as usize);
+        for job in state.nodes[node.index()].node.fail(now) {
+            state.jobs.remove(job);
         }
         self.set_timer(&mut state, node);
     }
 
     /// Sets the timer for the next event of a node.
-    fn set_timer(&self, state: &mut NodesState, node: usize) {
-        let node_state = &mut state.nodes[node];
+    fn set_timer(&self, state: &mut NodesState, node: ServerId) {
+        let node_state = &mut state.nodes[node.index()];
         let next = node_state.node.next_event();
         let scheduled = node_state.scheduled.as_ref().map(|(at, _)| *at);
         if next != scheduled {
@@ -247,10 +254,10 @@ impl VirtualNodes {
     }
 
     fn set_link_timers(&self, state: &mut NodesState) {
-        for link in 0..state.link_tickets.len() as u32 {
+        for link in state.links.ids() {
             if let Some(at) = state.links.plan(link) {
                 let ticket = self.timer.schedule(self.clock.at_ns(at), NodeTimerEvent::Link(link));
-                if let Some(old) = state.link_tickets[link as usize].replace(ticket) {
+                if let Some(old) = state.link_tickets[link.index()].replace(ticket) {
                     self.timer.cancel(old);
                 }
             }
@@ -260,33 +267,32 @@ impl VirtualNodes {
 
 impl NodesState {
     /// Nodes are done with these; their responses go on the links.
-    fn finish(&mut self, done: &[u64], now: Moment) {
-        for id in done {
-            let Some(job) = self.jobs.get_mut(*id as usize) else { continue };
+    fn finish(&mut self, done: &[JobKey], now: Moment) {
+        for key in done {
+            let Some(job) = self.jobs.get_mut(*key) else { continue };
             if let Some(waiting) = job.worked.take() {
                 // The client may be gone.
                 let _ = waiting.send(());
             }
-            let (node, bytes) = (job.node, job.bytes);
-            let on = self.links.send(*id as u32, bytes, node as u32, now);
-            self.nodes[node].sent += bytes;
-            match (on, self.jobs.get_mut(*id as usize)) {
-                (0, _) | (_, None) => self.finish_job(*id as usize),
-                (on, Some(job)) => job.carriers = on,
+            let links = [LinkId::SWITCH, LinkId::of_node(job.node)];
+            job.carriers = self.links.send(*key, job.bytes, &links, now);
+            self.nodes[job.node.index()].sent += job.bytes;
+            if job.carriers == 0 {
+                self.finish_job(*key);
             }
         }
     }
 
-    fn finish_link(&mut self, id: u32) {
-        let Some(job) = self.jobs.get_mut(id as usize) else { return };
-        job.carriers = job.carriers.saturating_sub(1);
+    fn finish_link(&mut self, key: JobKey) {
+        let Some(job) = self.jobs.get_mut(key) else { return };
+        job.carriers -= 1;
         if job.carriers == 0 {
-            self.finish_job(id as usize);
+            self.finish_job(key);
         }
     }
 
-    fn finish_job(&mut self, id: usize) {
-        if let Some(waiting) = self.jobs.try_remove(id).and_then(|job| job.left) {
+    fn finish_job(&mut self, key: JobKey) {
+        if let Some(waiting) = self.jobs.remove(key).and_then(|job| job.left) {
             let _ = waiting.send(());
         }
     }

@@ -34,7 +34,7 @@ impl Recorder for RepetitionResult {
 
 /// A node that somebody else measured, as results have it.
 fn measured(there: &ReferenceNode) -> NodeReference {
-    NodeReference { node: there.node, processor: there.processor, disk: there.disk }
+    NodeReference { node: there.node.0, processor: there.processor, disk: there.disk }
 }
 
 /// Labels of a cell.

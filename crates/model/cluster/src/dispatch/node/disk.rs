@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 
 use crate::dispatch::moment::Moment;
-use crate::dispatch::node::JobId;
+use crate::dispatch::node::JobKey;
 
 /// Disks with one queue.
 #[derive(Debug)]
 pub(super) struct Disk {
     disks: u32,
     /// Jobs in service with the time of their completion, soonest first.
-    working: Vec<(Moment, JobId)>,
-    waiting: VecDeque<(JobId, f64)>,
+    working: Vec<(Moment, JobKey)>,
+    waiting: VecDeque<(JobKey, f64)>,
 }
 
 impl Disk {
@@ -23,7 +23,7 @@ impl Disk {
         self.working.len() as u32
     }
 
-    pub(super) fn add(&mut self, job: JobId, work_s: f64, now: Moment) {
+    pub(super) fn add(&mut self, job: JobKey, work_s: f64, now: Moment) {
         if self.busy() < self.disks {
             self.start(job, work_s, now);
         } else {
@@ -36,7 +36,7 @@ impl Disk {
     }
 
     /// A job that is complete by now; called until there is none.
-    pub(super) fn pop_done(&mut self, now: Moment) -> Option<JobId> {
+    pub(super) fn pop_done(&mut self, now: Moment) -> Option<JobKey> {
         self.next_event().filter(|next| *next <= now)?;
         let (until, job) = self.working.remove(0);
         if let Some((next, work_s)) = self.waiting.pop_front() {
@@ -50,7 +50,7 @@ impl Disk {
         self.waiting.clear();
     }
 
-    fn start(&mut self, job: JobId, work_s: f64, now: Moment) {
+    fn start(&mut self, job: JobKey, work_s: f64, now: Moment) {
         let until = now.plus_secs(work_s.max(0.0));
         let index = self.working.partition_point(|(other, _)| *other <= until);
         self.working.insert(index, (until, job));

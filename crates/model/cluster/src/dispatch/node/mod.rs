@@ -15,8 +15,9 @@ mod memory;
 mod sharing;
 mod usage;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
+use slotmap::{SlotMap, new_key_type};
 use thiserror::Error;
 
 pub use memory::DOCUMENT_OVERHEAD_BYTES;
@@ -81,9 +82,6 @@ pub struct Work {
     pub document: Option<(u64, u64)>,
 }
 
-/// A request at a node, numbered by the caller.
-pub type JobId = u64;
-
 /// A request that is refused, because the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("all {workers} workers are busy and {queue} requests wait already; send it elsewhere")]
@@ -94,8 +92,14 @@ pub struct QueueFull {
     pub queue: u32,
 }
 
+new_key_type! {
+    /// Key of a request in a node.
+    struct JobKey;
+}
+
 #[derive(Debug, Clone, Copy)]
-struct Job {
+struct Job<T> {
+    request: T,
     work: Work,
     came: Moment,
     /// Requests that were in the node when this one arrived.
@@ -110,13 +114,14 @@ enum JobStage {
     Writing,
 }
 
+/// A node. `T` is what the caller knows a request by.
 #[derive(Debug)]
-pub struct Node {
+pub struct Node<T> {
     spec: NodeSpec,
     now: Moment,
-    jobs: HashMap<JobId, Job>,
-    waiting: VecDeque<JobId>,
-    processors: ProcessorSharing<JobId>,
+    jobs: SlotMap<JobKey, Job<T>>,
+    waiting: VecDeque<JobKey>,
+    processors: ProcessorSharing<JobKey>,
     disk: Disk,
     memory: Memory,
     latencies: Latencies,
@@ -124,13 +129,13 @@ pub struct Node {
     reads: u64,
 }
 
-impl Node {
+impl<T: Copy + Ord> Node<T> {
     /// An idle node with an empty memory.
     pub fn new(spec: NodeSpec) -> Self {
         Self {
             spec,
             now: Moment::START,
-            jobs: HashMap::new(),
+            jobs: SlotMap::with_key(),
             waiting: VecDeque::new(),
             processors: ProcessorSharing::new(spec.processors, spec.speed, spec.shared_speed)
                 .crowded_speed(spec.crowded_speed),
@@ -164,10 +169,10 @@ impl Node {
     /// Adds a request. Moments never go back.
     pub fn arrive(
         &mut self,
-        id: JobId,
+        request: T,
         work: Work,
         now: Moment,
-        done: &mut Vec<JobId>,
+        done: &mut Vec<T>,
     ) -> Result<(), QueueFull> {
         self.advance(now, done);
         let working = self.jobs.len() - self.waiting.len();
@@ -177,12 +182,12 @@ impl Node {
         {
             return Err(QueueFull { workers, queue });
         }
-        let job = Job { work, came: now, found: self.in_flight(), stage: JobStage::Reading };
-        self.jobs.insert(id, job);
+        let job = Job { request, work, came: now, found: self.in_flight(), stage: JobStage::Reading };
+        let key = self.jobs.insert(job);
         if waits {
-            self.waiting.push_back(id);
+            self.waiting.push_back(key);
         } else {
-            self.start(id, now);
+            self.start(key, now);
         }
         self.usage.note(now, self.processors.busy(), self.disk.busy());
         Ok(())
@@ -193,17 +198,17 @@ impl Node {
         [self.processors.next_event(), self.disk.next_event()].into_iter().flatten().min()
     }
 
-    /// Advances to a moment; appends jobs that are complete by then to `done`, in the order of completion.
-    pub fn advance(&mut self, now: Moment, done: &mut Vec<JobId>) {
+    /// Advances to a moment; appends requests that are complete by then to `done`, in the order of completion.
+    pub fn advance(&mut self, now: Moment, done: &mut Vec<T>) {
         while let Some(next) = self.next_event().filter(|next| *next <= now) {
             self.step(next, done);
         }
         self.now = self.now.max(now);
     }
 
-    /// Fails the node: all requests are lost, and memory is empty. Returns the lost requests in the order of ids.
-    pub fn fail(&mut self, now: Moment) -> Vec<JobId> {
-        let mut lost: Vec<JobId> = self.jobs.drain().map(|(id, _)| id).collect();
+    /// Fails the node: all requests are lost, and memory is empty. Returns the lost requests in ascending order.
+    pub fn fail(&mut self, now: Moment) -> Vec<T> {
+        let mut lost: Vec<T> = self.jobs.drain().map(|(_, job)| job.request).collect();
         lost.sort_unstable();
         self.waiting.clear();
         self.processors.clear(now);
@@ -236,51 +241,50 @@ impl Node {
     }
 
     /// Processes the events of exactly this moment.
-    fn step(&mut self, now: Moment, done: &mut Vec<JobId>) {
-        while let Some(id) = self.processors.pop_done(now) {
-            self.continue_job(id, JobStage::Writing, now, done);
+    fn step(&mut self, now: Moment, done: &mut Vec<T>) {
+        while let Some(key) = self.processors.pop_done(now) {
+            self.continue_job(key, JobStage::Writing, now, done);
         }
-        while let Some(id) = self.disk.pop_done(now) {
-            let wrote = self.jobs.get(&id).is_some_and(|job| job.stage == JobStage::Writing);
-            if wrote {
-                self.finish(id, now, done);
+        while let Some(key) = self.disk.pop_done(now) {
+            if self.jobs[key].stage == JobStage::Writing {
+                self.finish(key, now, done);
             } else {
-                self.continue_job(id, JobStage::Computing, now, done);
+                self.continue_job(key, JobStage::Computing, now, done);
             }
         }
         self.usage.note(now, self.processors.busy(), self.disk.busy());
     }
 
     /// Starts a request on a worker.
-    fn start(&mut self, id: JobId, now: Moment) {
-        let Some(job) = self.jobs.get_mut(&id) else { return };
+    fn start(&mut self, key: JobKey, now: Moment) {
+        let job = &mut self.jobs[key];
         if let Some((document, bytes)) = job.work.document
             && !self.memory.touch(document)
         {
             let read_s = self.spec.disk_seek_s + bytes as f64 / self.spec.disk_bytes_per_s;
             self.memory.insert(document, bytes);
             self.reads += 1;
-            self.disk.add(id, read_s, now);
+            self.disk.add(key, read_s, now);
             return;
         }
         job.stage = JobStage::Computing;
-        self.processors.add(id, job.work.processor_s, now);
+        self.processors.add(key, job.work.processor_s, now);
     }
 
-    fn continue_job(&mut self, id: JobId, stage: JobStage, now: Moment, done: &mut Vec<JobId>) {
-        let Some(job) = self.jobs.get_mut(&id) else { return };
+    fn continue_job(&mut self, key: JobKey, stage: JobStage, now: Moment, done: &mut Vec<T>) {
+        let job = &mut self.jobs[key];
         job.stage = stage;
         match stage {
-            JobStage::Writing if job.work.disk_s > 0.0 => self.disk.add(id, job.work.disk_s, now),
-            JobStage::Writing => self.finish(id, now, done),
-            JobStage::Reading | JobStage::Computing => self.processors.add(id, job.work.processor_s, now),
+            JobStage::Writing if job.work.disk_s > 0.0 => self.disk.add(key, job.work.disk_s, now),
+            JobStage::Writing => self.finish(key, now, done),
+            JobStage::Reading | JobStage::Computing => self.processors.add(key, job.work.processor_s, now),
         }
     }
 
-    fn finish(&mut self, id: JobId, now: Moment, done: &mut Vec<JobId>) {
-        if let Some(job) = self.jobs.remove(&id) {
+    fn finish(&mut self, key: JobKey, now: Moment, done: &mut Vec<T>) {
+        if let Some(job) = self.jobs.remove(key) {
             self.latencies.record(job.found, now.nanos_since(job.came));
-            done.push(id);
+            done.push(job.request);
         }
         if let Some(next) = self.waiting.pop_front() {
             self.start(next, now);

@@ -6,20 +6,20 @@ fn work(processor_s: f64, disk_s: f64) -> Work {
     Work { processor_s, disk_s, document: None }
 }
 
-/// Lets everything finish; gives ids and seconds.
-fn run(node: &mut Node) -> Vec<(JobId, f64)> {
+/// Lets everything finish; gives keys and seconds.
+fn run(node: &mut Node<u64>) -> Vec<(u64, f64)> {
     let mut all = Vec::new();
     while let Some(next) = node.next_event() {
         let mut done = Vec::new();
         node.advance(next, &mut done);
-        all.extend(done.into_iter().map(|id| (id, (next.secs() * 1e6).round() / 1e6)));
+        all.extend(done.into_iter().map(|key| (key, (next.secs() * 1e6).round() / 1e6)));
     }
     all
 }
 
-fn arrive(node: &mut Node, id: JobId, work: Work, at_s: f64) -> Vec<JobId> {
+fn arrive(node: &mut Node<u64>, key: u64, work: Work, at_s: f64) -> Vec<u64> {
     let mut done = Vec::new();
-    node.arrive(id, work, Moment::from_secs(at_s), &mut done).unwrap();
+    node.arrive(key, work, Moment::from_secs(at_s), &mut done).unwrap();
     done
 }
 
@@ -124,7 +124,7 @@ proptest! {
             now = now.plus_secs(*gap_s);
             let document = (*document > 3).then_some((*document, 900));
             let work = Work { processor_s: *processor_s, disk_s: *disk_s, document };
-            node.arrive(number as JobId, work, now, &mut done).unwrap();
+            node.arrive(number as u64, work, now, &mut done).unwrap();
             if fails_after == Some(number) {
                 done.extend(node.fail(now));
             }
@@ -134,6 +134,6 @@ proptest! {
         }
         prop_assert_eq!(node.in_flight(), 0);
         done.sort_unstable();
-        prop_assert_eq!(done, (0..jobs.len() as JobId).collect::<Vec<_>>());
+        prop_assert_eq!(done, (0..jobs.len() as u64).collect::<Vec<_>>());
     }
 }

@@ -197,7 +197,7 @@ fn figure_6_has_the_averages_of_the_studys_own_values() {
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64 / 100.0;
         let found: Vec<_> = experiment.reference_nodes(&cell).collect();
         let [node] = found[..] else { panic!("{found:?}") };
-        assert_eq!(node.node, 0, "node 40 is the first");
+        assert_eq!(node.node.index(), 0, "node 40 is the first");
         assert!((node.processor.expect("a share") - mean(processor)).abs() < 1e-4, "{node:?}");
         assert!((node.disk.expect("a share") - mean(disk)).abs() < 1e-4, "{node:?}");
         assert_eq!(experiment.reference(&cell), None, "no rate was measured there");

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use assay_cluster::dispatch::PolicyConfig;
-use assay_cluster::simulate::{Experiment, OfferedLoad, RequestStream, path_of};
+use assay_cluster::simulate::{ClientId, Experiment, OfferedLoad, RequestStream, path_of};
 use assay_load::node::ModelClock;
 use assay_load::node::clients::{ClientShare, ClientsSpec, ClientsTarget, run};
 use assay_load::node::nodes::NodeKind;
@@ -62,7 +62,7 @@ fn clients_request_the_simulations_stream_in_its_order() {
     assert!(outcome.tally.count() > 10, "{:?}", outcome.failures);
     let stream = RequestStream::new(&experiment.services, &experiment.mixes[0].weights, experiment.seed);
     for (number, path) in requested.lock().expect("no panic").iter().enumerate() {
-        let expected = stream.request(0, number as u64);
+        let expected = stream.request(Some(ClientId(0)), number as u64);
         assert_eq!(
             *path,
             path_of(&experiment.services[expected.service as usize], expected.number),
