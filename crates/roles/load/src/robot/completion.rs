@@ -41,7 +41,7 @@ impl Worker {
         let outcome = start.verdict.outcome;
         self.recorder.sample(self.schedule.phase(), &xact, start.kind, outcome, body_bytes, now_ns);
         if let Some(features) = &xact.features {
-            features.count(start.kind, &mut self.recorder(xact.phase).counts);
+            features.count(start.kind, self.recorder.counts(xact.phase));
         }
         let end_ns = xact.received_ns(now_ns, unread_us);
         let own = OwnDelays {
@@ -62,7 +62,7 @@ impl Worker {
             let is_pipelined = self.setup.groups[usize::from(robot.group)].depth.is_some();
             xact.exposure(outcome, body_bytes, is_pipelined || robot.version == HttpVersion::Http2)
         });
-        let recorder = self.recorder(xact.phase);
+        let recorder = self.recorder.phase(xact.phase);
         recorder.counts.unsure_outcomes += u64::from(basic && start.verdict.is_unsure);
         if basic && !caches {
             // A target that stores nothing: the ideal cache would say no to every one.
@@ -112,7 +112,7 @@ impl Worker {
             self.recorder.levels.in_flight -= 1;
         }
         let delayed_us = self.delayed_so_far_us(&xact);
-        let recorder = self.recorder(xact.phase);
+        let recorder = self.recorder.phase(xact.phase);
         recorder.error(kind);
         if kind == ErrorKind::TimedOut {
             recorder.gave_up(&xact.instants(now_ns), xact.sent_ns.is_some(), delayed_us);
@@ -141,7 +141,7 @@ impl Worker {
     pub fn cancel(&mut self, xact_key: XactKey, phase_end_ns: u64) {
         let Some(xact) = self.xacts.remove(xact_key) else { return };
         let delayed_us = self.delayed_so_far_us(&xact);
-        self.recorder(xact.phase).unsent(tally::micros(xact.due_ns, phase_end_ns), delayed_us);
+        self.recorder.phase(xact.phase).unsent(tally::micros(xact.due_ns, phase_end_ns), delayed_us);
         self.recorder.log(&xact, XactEnd::default());
         if let Some(page) = xact.own_page() {
             self.give_up_children(page);
@@ -182,7 +182,7 @@ impl Worker {
     /// Counts bytes on a connection without an outstanding request.
     pub fn count_unrequested(&mut self, bytes: usize, robot: RobotKey, now_ns: u64) {
         let (phase, index) = (self.phase(), self.robots[robot].index);
-        self.recorder(phase).error(ErrorKind::ExtraBytes);
+        self.recorder.phase(phase).error(ErrorKind::ExtraBytes);
         let detail = format_args!("{bytes} bytes on an idle connection");
         self.recorder.keep_example(ErrorKind::ExtraBytes, phase, &detail, now_ns, |_| {
             (format!("{index}.-.-"), "none".to_owned())

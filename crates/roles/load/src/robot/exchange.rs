@@ -74,7 +74,7 @@ impl Worker {
         let event = (caches && xact.may_fill())
             .then(|| note_sent(&self.setup.universe, xact, clock.since_start_us(now_ns), fresh_until));
         self.recorder.ideal_events.extend(event);
-        let recorder = self.recorder(phase);
+        let recorder = self.recorder.phase(phase);
         recorder.counts.sent += 1;
         recorder.times.lateness.record(late_us);
     }

@@ -59,7 +59,7 @@ impl Worker {
         // A worker that is late finds launches of a phase that is over by now: that is no fault of the target.
         let end_ns = self.control.end_ns(launch.phase);
         if !best_effort && is_too_late(monotonic_ns(), end_ns) {
-            self.recorder(launch.phase).counts.unsent_late += 1;
+            self.recorder.counts(launch.phase).unsent_late += 1;
             self.cancel(xact_key, end_ns);
         } else {
             self.submit(xact_key, trigger);
@@ -94,7 +94,7 @@ impl Worker {
         };
         let digest = launch_digest(launch, &self.setup.universe);
         let sent_bytes = self.setup.sent_bytes(group, object);
-        let recorder = self.recorder(launch.phase);
+        let recorder = self.recorder.phase(launch.phase);
         count_due(recorder, &offered, grows, sent_bytes);
         recorder.counts.due_digest = recorder.counts.due_digest.wrapping_add(digest);
         if best_effort && offered.fill() {
@@ -123,7 +123,7 @@ impl Worker {
             let object = universe.object(child.object);
             let memory = &mut self.robots[robot].memory;
             if memory.as_mut().is_some_and(|memory| memory.holds(object.key, object.cachable)) {
-                self.recorder(launch.phase).counts.held += 1;
+                self.recorder.counts(launch.phase).held += 1;
                 continue;
             }
             children.push(child);
@@ -133,7 +133,7 @@ impl Worker {
                 child.offered(&object)
             };
             let sent_bytes = setup.sent_bytes(group, &object);
-            count_due(self.recorder(launch.phase), &offered, grows, sent_bytes);
+            count_due(self.recorder.phase(launch.phase), &offered, grows, sent_bytes);
             if best_effort && offered.fill() {
                 self.count_fill(launch.phase, object.size_bytes);
             }
@@ -223,7 +223,7 @@ impl Worker {
         state.incomplete |= left > 0;
         let phase = state.phase;
         if left > 0 {
-            self.recorder(phase).counts.not_reached += left;
+            self.recorder.counts(phase).not_reached += left;
         }
     }
 

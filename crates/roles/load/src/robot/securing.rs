@@ -74,7 +74,7 @@ impl Worker {
             begun_ns = begun_ns.max(xact.connected_ns.unwrap_or(0));
         }
         let phase = xacts.first().map_or(self.phase(), |xact_key| self.xacts[*xact_key].phase);
-        let recorder = self.recorder(phase);
+        let recorder = self.recorder.phase(phase);
         recorder.times.handshake.record(handshake.ended_ns.saturating_sub(begun_ns) / 1_000);
         let counts = &mut recorder.counts;
         let session =

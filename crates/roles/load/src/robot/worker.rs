@@ -22,7 +22,6 @@ use super::recorder::{Recorder, RobotReport};
 use super::schedule::LaunchSchedule;
 use super::setup::RobotSetup;
 use super::xact::{XactKey, XactQueue, Xacts};
-use crate::tally::RobotRecorder;
 use assay_net::tls::client::TlsClient;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -167,12 +166,6 @@ impl Worker {
             setup,
             control,
         }
-    }
-
-    /// Counts of a phase in the current interval.
-    #[inline]
-    pub fn recorder(&mut self, phase: u16) -> &mut RobotRecorder {
-        self.recorder.phase(phase)
     }
 
     pub fn phase(&self) -> u16 {
