@@ -264,6 +264,15 @@ pub fn chunk_head(length: u64, room: &mut [u8; CHUNK_HEAD_BYTES]) -> &[u8] {
     &room[..digits + 2]
 }
 
+/// Appends a chunk of `data`; nothing where there is none, as that would end the body.
+pub fn append_chunk(out: &mut Vec<u8>, data: &[u8]) {
+    if !data.is_empty() {
+        out.extend_from_slice(chunk_head(data.len() as u64, &mut [0; CHUNK_HEAD_BYTES]));
+        out.extend_from_slice(data);
+        out.extend_from_slice(CHUNK_END);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -290,11 +299,7 @@ mod tests {
 
     fn encode(chunks: &[Vec<u8>]) -> Vec<u8> {
         let mut out = Vec::new();
-        for chunk in chunks.iter().filter(|c| !c.is_empty()) {
-            out.extend_from_slice(chunk_head(chunk.len() as u64, &mut [0; CHUNK_HEAD_BYTES]));
-            out.extend_from_slice(chunk);
-            out.extend_from_slice(CHUNK_END);
-        }
+        chunks.iter().for_each(|chunk| append_chunk(&mut out, chunk));
         out.extend_from_slice(LAST_CHUNK);
         out
     }

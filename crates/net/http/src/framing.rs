@@ -1,5 +1,6 @@
-//! End of a message's body, and whether the connection persists after it.
+//! Framing of a body: where it ends, which bytes are its content, and whether the connection persists after it.
 
+use crate::chunked::{ChunkError, Decoder, Piece};
 use crate::head::{RequestHead, ResponseHead};
 
 /// Framing of a body: how its end is found (RFC 9112, 6.3).
@@ -49,9 +50,141 @@ impl ResponseHead<'_> {
     }
 }
 
+/// Takes the content of a body out of the bytes of its connection. It keeps none of them, so a body can arrive in pieces of any size.
+#[derive(Debug, Clone)]
+pub struct BodyDecoder(Rest);
+
+/// What is still to come of a body.
+#[derive(Debug, Clone)]
+enum Rest {
+    Nothing,
+    Length(u64),
+    Chunked(Decoder),
+    UntilClose,
+}
+
+impl BodyDecoder {
+    pub fn new(framing: BodyFraming) -> Self {
+        Self(match framing {
+            BodyFraming::None | BodyFraming::Length(0) => Rest::Nothing,
+            BodyFraming::Length(bytes) => Rest::Length(bytes),
+            BodyFraming::Chunked => Rest::Chunked(Decoder::new()),
+            BodyFraming::UntilClose => Rest::UntilClose,
+        })
+    }
+
+    /// Whether all of the body has come. That of one which ends with its connection is not known before [`BodyDecoder::end`].
+    pub fn is_done(&self) -> bool {
+        matches!(self.0, Rest::Nothing)
+    }
+
+    /// Upper bound on the bytes still to come, all of them content; none: the body is in chunks, or all of it has come.
+    pub fn plain_left(&self) -> Option<u64> {
+        match self.0 {
+            Rest::Length(left) => Some(left),
+            Rest::UntilClose => Some(u64::MAX),
+            Rest::Nothing | Rest::Chunked(_) => None,
+        }
+    }
+
+    /// Takes the part of the body from `count` bytes that have come, and returns its length: all of it is content. None of a body in chunks
+    /// is.
+    #[inline]
+    pub fn take_plain(&mut self, count: usize) -> usize {
+        match &mut self.0 {
+            Rest::Length(left) => {
+                let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(count);
+                *left -= taken as u64;
+                if *left == 0 {
+                    self.0 = Rest::Nothing;
+                }
+                taken
+            }
+            Rest::UntilClose => count,
+            Rest::Nothing | Rest::Chunked(_) => 0,
+        }
+    }
+
+    /// Passes the content in `bytes` to `sink`, and returns how many of them belong to the body. An error of the sink ends that.
+    #[inline]
+    pub fn decode<E: From<ChunkError>>(
+        &mut self,
+        bytes: &[u8],
+        mut sink: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<usize, E> {
+        let Rest::Chunked(decoder) = &mut self.0 else {
+            let taken = self.take_plain(bytes.len());
+            sink(&bytes[..taken])?;
+            return Ok(taken);
+        };
+        let mut used = 0;
+        loop {
+            let (piece, length) = decoder.next(&bytes[used..])?;
+            used += length;
+            match piece {
+                Piece::Data(data) => sink(data)?,
+                Piece::NeedMore => return Ok(used),
+                Piece::End => {
+                    self.0 = Rest::Nothing;
+                    return Ok(used);
+                }
+            }
+        }
+    }
+
+    /// Ends the body with its connection, and returns whether it is complete.
+    pub fn end(&mut self) -> bool {
+        if matches!(self.0, Rest::UntilClose) {
+            self.0 = Rest::Nothing;
+        }
+        self.is_done()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::chunked::append_chunk;
+
+    /// Content of a body that arrives in two pieces, the bytes that belong to it, and whether it is complete.
+    fn decoded(framing: BodyFraming, bytes: &[u8], cut: usize) -> (Vec<u8>, usize, bool) {
+        let (mut decoder, mut content) = (BodyDecoder::new(framing), Vec::new());
+        let mut sink = |data: &[u8]| {
+            content.extend_from_slice(data);
+            Ok::<_, ChunkError>(())
+        };
+        let first = decoder.decode(&bytes[..cut.min(bytes.len())], &mut sink).expect("is well formed");
+        let second = decoder.decode(&bytes[first..], &mut sink).expect("is well formed");
+        (content, first + second, decoder.is_done())
+    }
+
+    proptest! {
+        #[test]
+        fn a_body_is_its_content_and_nothing_behind_it_whatever_its_framing(
+            content in prop::collection::vec(any::<u8>(), 0..200), chunk in 1usize..50, cut in 0usize..400,
+        ) {
+            let counted = [&content[..], b"next"].concat();
+            let framing = BodyFraming::Length(content.len() as u64);
+            prop_assert_eq!(decoded(framing, &counted, cut), (content.clone(), content.len(), true));
+            let mut coded = Vec::new();
+            content.chunks(chunk).for_each(|data| append_chunk(&mut coded, data));
+            coded.extend_from_slice(crate::chunked::LAST_CHUNK);
+            let length = coded.len();
+            coded.extend_from_slice(b"next");
+            prop_assert_eq!(decoded(BodyFraming::Chunked, &coded, cut), (content.clone(), length, true));
+            prop_assert_eq!(decoded(BodyFraming::UntilClose, &content, cut), (content.clone(), content.len(), false));
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_connection_completes_only_a_body_that_it_delimits() {
+        assert!(BodyDecoder::new(BodyFraming::UntilClose).end());
+        assert!(BodyDecoder::new(BodyFraming::None).end());
+        assert!(!BodyDecoder::new(BodyFraming::Length(3)).end());
+        assert!(!BodyDecoder::new(BodyFraming::Chunked).end());
+    }
 
     fn request(text: &str) -> (BodyFraming, bool) {
         let (head, _) = RequestHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");

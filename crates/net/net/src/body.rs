@@ -5,13 +5,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use assay_http::chunked::ChunkError;
-use assay_http::framing::BodyFraming;
+use assay_http::framing::{BodyDecoder, BodyFraming};
 use assay_measurement::response_error::ResponseError;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::byte_stream::tls_error;
-use crate::carrier::Carrier;
 use crate::connection::Connection;
 
 /// A part of a body. Never changes; shared by the store and by everyone who is being sent it.
@@ -42,11 +41,11 @@ impl From<BodyError> for ResponseError {
 }
 
 /// Takes a body out of a stream of bytes.
-pub struct BodyReader(Carrier);
+pub struct BodyReader(BodyDecoder);
 
 impl BodyReader {
     pub fn new(framing: BodyFraming) -> Self {
-        Self(Carrier::new(framing, false))
+        Self(BodyDecoder::new(framing))
     }
 
     /// True once the whole body was read. A body that ends with its connection is never known to be done
@@ -89,18 +88,21 @@ impl BodyReader {
 
     /// Ends the body with its connection, which only a body without a length may do.
     fn end(&mut self) -> Result<(), BodyError> {
-        if self.0.end(&mut Vec::new()) { Ok(()) } else { Err(BodyError::Truncated) }
+        if self.0.end() { Ok(()) } else { Err(BodyError::Truncated) }
     }
 
     /// Decodes `bytes`: the part of the body in them, and the count that is consumed.
     fn take(&mut self, bytes: &[u8]) -> Result<(Option<Chunk>, usize), BodyError> {
-        if self.0.is_plain() {
+        if self.0.plain_left().is_some() {
             let count = self.0.take_plain(bytes.len());
             return Ok((Some(Chunk::from(&bytes[..count])), count));
         }
-        let mut payload = Vec::new();
-        let used = self.0.take(bytes, &mut payload)?;
-        Ok(((!payload.is_empty()).then(|| Chunk::from(payload)), used))
+        let mut content = Vec::new();
+        let used = self.0.decode(bytes, |data| {
+            content.extend_from_slice(data);
+            Ok::<_, ChunkError>(())
+        })?;
+        Ok(((!content.is_empty()).then(|| Chunk::from(content)), used))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The server's side of a connection: requests are read and responses written, one after the other.
 //!
 //! This is the seam between a request with its response and their form on the wire. A [`Handler`] is given the head of a request, takes its
-//! body with [`Exchange::next_part`], and responds with field lines, a [`ResponseFraming`] and parts of a body. Where a head ends, how the
+//! body with [`Exchange::next_part`], and responds with field lines, a [`BodyFraming`] and parts of a body. Where a head ends, how the
 //! end of a body is marked and whether the connection persists is decided here. HTTP/1.1 lies below; another version of HTTP is another
 //! [`Exchange`] with the same interface.
 //!
@@ -168,17 +168,6 @@ impl Refusal {
             Refusal::TooSlow => 408,
         }
     }
-}
-
-/// Framing of a response: how the client recognises its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResponseFraming {
-    None,
-    /// No body, but the length that it would have (HEAD).
-    Described(u64),
-    Length(u64),
-    Chunked,
-    UntilClose,
 }
 
 /// A request, as far as its head goes; its body is taken from the [`Exchange`].
@@ -438,41 +427,39 @@ impl<S: Transport> Exchange<S> {
     }
 
     /// Framing for this client of a body of this length, if the length is known.
-    pub fn framing(&self, status: u16, length: Option<u64>) -> ResponseFraming {
+    pub fn framing(&self, status: u16, length: Option<u64>) -> BodyFraming {
         match (length, self.version) {
-            _ if matches!(status, 204 | 304) => ResponseFraming::None,
-            (Some(bytes), _) => ResponseFraming::Length(bytes),
-            (None, Version::Http11) => ResponseFraming::Chunked,
-            (None, Version::Http10) => ResponseFraming::UntilClose,
+            _ if matches!(status, 204 | 304) => BodyFraming::None,
+            (Some(bytes), _) => BodyFraming::Length(bytes),
+            (None, Version::Http11) => BodyFraming::Chunked,
+            (None, Version::Http10) => BodyFraming::UntilClose,
         }
     }
 
     /// Framing for this client of a body that arrives in this framing.
-    pub fn framing_for(&self, status: u16, body: BodyFraming) -> ResponseFraming {
+    pub fn framing_for(&self, status: u16, body: BodyFraming) -> BodyFraming {
         match body {
-            BodyFraming::None => ResponseFraming::None,
+            BodyFraming::None => BodyFraming::None,
             BodyFraming::Length(bytes) => self.framing(status, Some(bytes)),
             BodyFraming::Chunked | BodyFraming::UntilClose => self.framing(status, None),
         }
     }
 
     /// Appends the fields of this connection, and the empty line that ends the head. A connection ends with a response whose
-    /// request was not read to its end.
-    pub fn append_framing(&mut self, out: &mut Vec<u8>, framing: ResponseFraming) {
+    /// request was not read to its end. A response without a body that states the length of one (to HEAD) has that field already.
+    pub fn append_framing(&mut self, out: &mut Vec<u8>, framing: BodyFraming) {
         self.append_framing_with(out, b"", framing);
     }
 
     /// Appends the fields of this connection like [`Self::append_framing`], with these options in `Connection`: the members of a list, or
     /// nothing.
-    pub fn append_framing_with(&mut self, out: &mut Vec<u8>, named: &[u8], framing: ResponseFraming) {
+    pub fn append_framing_with(&mut self, out: &mut Vec<u8>, named: &[u8], framing: BodyFraming) {
         self.persists &= !self.leaves_unread;
         match framing {
-            ResponseFraming::None => {}
-            ResponseFraming::Described(bytes) | ResponseFraming::Length(bytes) => {
-                fields::append_number(out, "Content-Length", bytes);
-            }
-            ResponseFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
-            ResponseFraming::UntilClose => self.persists = false,
+            BodyFraming::None => {}
+            BodyFraming::Length(bytes) => fields::append_number(out, "Content-Length", bytes),
+            BodyFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+            BodyFraming::UntilClose => self.persists = false,
         }
         let connection: &[u8] = match (self.persists, self.version) {
             (false, _) => b"Connection: close\r\n\r\n",
@@ -522,7 +509,7 @@ impl<S: Transport> Exchange<S> {
         head.extend_from_slice(reason(status).as_bytes());
         head.extend_from_slice(b"\r\nContent-Type: text/plain; charset=utf-8\r\n");
         head.extend_from_slice(lines);
-        self.append_framing(&mut head, ResponseFraming::Length(text.len() as u64));
+        self.append_framing(&mut head, BodyFraming::Length(text.len() as u64));
         self.write(&[&head, if is_head { &[] } else { text.as_bytes() }]).await
     }
 
@@ -546,10 +533,10 @@ impl<S: Transport> Exchange<S> {
         &mut self,
         head: &[&[u8]],
         chunks: &[Chunk],
-        framing: ResponseFraming,
+        framing: BodyFraming,
         is_last: bool,
     ) -> io::Result<()> {
-        if framing != ResponseFraming::Chunked {
+        if framing != BodyFraming::Chunked {
             return self.write_chunks(head, chunks).await;
         }
         let bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
@@ -564,8 +551,8 @@ impl<S: Transport> Exchange<S> {
 
     /// Aborts a response whose body broke off. The client must see that, so the connection ends: where that would look like the end of the
     /// body, it is reset.
-    pub fn abort(&self, framing: ResponseFraming) -> io::Error {
-        if framing == ResponseFraming::UntilClose {
+    pub fn abort(&self, framing: BodyFraming) -> io::Error {
+        if framing == BodyFraming::UntilClose {
             self.connection.stream.reset_on_close();
         }
         io::Error::new(io::ErrorKind::UnexpectedEof, "the body of the response broke off")

@@ -4,7 +4,7 @@
 //!
 //! - connections ([`connection`]) with shared buffers ([`buffers`]) and deadlines that cost nothing to set ([`deadlines`]), over TCP or TLS
 //!   ([`byte_stream`]); requests of HTTP/2 as connections of that kind ([`http2`], [`http_stream`]);
-//! - requests and responses on them ([`exchange`]): bodies decoded ([`body`]), forwarded from one connection to another ([`carrier`], [`relay`])
+//! - requests and responses on them ([`exchange`]): bodies decoded ([`body`]), relayed from one connection to another ([`relay`])
 //!   and shared by several readers while they arrive ([`shared_body`]), fields ([`fields`]) and interim responses ([`interim`]) forwarded as
 //!   intermediaries must;
 //! - connections to servers ([`upstream`]) and their reuse ([`pool`]); listening ([`listen`]), a bound on the number of clients
@@ -21,7 +21,7 @@
 //! use it, one for each side:
 //!
 //! - `net::exchange`: `serve` reads the requests of a connection and passes the head of each to a `Handler`, which takes the body
-//!   with `Exchange::next_part` and responds with field lines, a `ResponseFraming` and parts of a body. The end of a head, the time limits
+//!   with `Exchange::next_part` and responds with field lines, a `BodyFraming` and parts of a body. The end of a head, the time limits
 //!   of a client, the framing of a body, keeping the connection alive, and lingering with unread data are all implemented here,
 //!   once, for the proxy, the switch, the Multiplier, the Collector, nodes, simulated origins of a replay, the live page and the
 //!   switch's counters.
@@ -41,7 +41,6 @@ pub mod allowed_hosts;
 pub mod body;
 pub mod buffers;
 pub mod byte_stream;
-pub mod carrier;
 pub mod coalesce;
 pub mod connection;
 pub mod connection_limit;

@@ -3,7 +3,8 @@
 //! What a target sends is evidence, however wrong it is: a parser that refuses a message could not show it. `assay_http::head` is for
 //! messages that are acted on; this is for messages that are looked at.
 
-use assay_http::chunked::{Decoder, Piece};
+use assay_http::chunked::ChunkError;
+use assay_http::framing::{BodyDecoder, BodyFraming};
 
 /// Longest message that is read, in bytes; more is cut off.
 pub const MAX_BYTES: usize = 4 << 20;
@@ -21,18 +22,6 @@ pub struct Message {
     pub is_complete: bool,
     /// Statuses of interim responses before it.
     pub interim: Vec<u16>,
-}
-
-/// Framing of a body (RFC 9112, 6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
-    /// There is none.
-    None,
-    /// This many bytes.
-    Length(u64),
-    Chunked,
-    /// Up to the end of the connection.
-    Close,
 }
 
 impl Message {
@@ -83,62 +72,43 @@ impl Message {
         ["If-None-Match", "If-Modified-Since"].iter().any(|name| self.value(name).is_some())
     }
 
-    /// Framing of the body of a request.
-    pub fn request_framing(&self) -> Framing {
-        self.stated_framing().unwrap_or(Framing::None)
+    /// BodyFraming of the body of a request.
+    pub fn request_framing(&self) -> BodyFraming {
+        self.stated_framing().unwrap_or(BodyFraming::None)
     }
 
-    /// Framing of the body of a response to a request with this method.
-    pub fn response_framing(&self, method: &str) -> Framing {
+    /// BodyFraming of the body of a response to a request with this method.
+    pub fn response_framing(&self, method: &str) -> BodyFraming {
         let status = self.status();
         if method == "HEAD" || status < 200 || status == 204 || status == 304 {
-            return Framing::None;
+            return BodyFraming::None;
         }
-        self.stated_framing().unwrap_or(Framing::Close)
+        self.stated_framing().unwrap_or(BodyFraming::UntilClose)
     }
 
-    fn stated_framing(&self) -> Option<Framing> {
+    fn stated_framing(&self) -> Option<BodyFraming> {
         let coding = self.values("Transfer-Encoding").last().map(str::to_ascii_lowercase);
         if coding.is_some_and(|coding| coding.ends_with("chunked")) {
-            return Some(Framing::Chunked);
+            return Some(BodyFraming::Chunked);
         }
-        self.value("Content-Length")?.split(',').next()?.trim().parse().ok().map(Framing::Length)
+        self.value("Content-Length")?.split(',').next()?.trim().parse().ok().map(BodyFraming::Length)
     }
 
     /// Takes the body from `bytes`, and says how many of them belong to it; none while more can come.
     /// `ended`: nothing more comes.
-    pub fn take_body(&mut self, bytes: &[u8], framing: Framing, ended: bool) -> Option<usize> {
-        let (body, used, is_complete) = match framing {
-            Framing::None => (Vec::new(), 0, true),
-            Framing::Length(length) => {
-                let length = usize::try_from(length).unwrap_or(usize::MAX);
-                let there = length.min(bytes.len());
-                (bytes[..there].to_vec(), there, there == length)
-            }
-            Framing::Chunked => unchunked(bytes),
-            Framing::Close => (bytes.to_vec(), bytes.len(), ended),
-        };
+    pub fn take_body(&mut self, bytes: &[u8], framing: BodyFraming, ended: bool) -> Option<usize> {
+        let (mut decoder, mut body) = (BodyDecoder::new(framing), Vec::new());
+        let decoded = decoder.decode(bytes, |data| {
+            body.extend_from_slice(data);
+            Ok::<_, ChunkError>(())
+        });
+        let is_complete = decoded.is_ok() && (decoder.is_done() || (ended && decoder.end()));
         if !is_complete && !ended && bytes.len() < MAX_BYTES {
             return None;
         }
         self.body = body;
         self.is_complete = is_complete;
-        Some(used)
-    }
-}
-
-/// Payload of a chunked body, how many bytes it took, and whether it ended.
-fn unchunked(bytes: &[u8]) -> (Vec<u8>, usize, bool) {
-    let (mut decoder, mut body, mut at) = (Decoder::new(), Vec::new(), 0);
-    loop {
-        match decoder.next(&bytes[at..]) {
-            Ok((Piece::Data(data), used)) => {
-                body.extend_from_slice(data);
-                at += used;
-            }
-            Ok((Piece::End, used)) => return (body, at + used, true),
-            Ok((Piece::NeedMore, _)) | Err(_) => return (body, bytes.len(), false),
-        }
+        Some(if is_complete { decoded.unwrap_or(bytes.len()) } else { bytes.len() })
     }
 }
 

@@ -14,15 +14,12 @@
 //!
 //! *Not here:* sockets, time-outs, and what becomes of the connection.
 
-use std::fmt;
-
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::outcome::Outcome;
-use assay_workload::Life;
-use assay_workload::model::Method;
-
-use assay_workload::XactId;
 use assay_workload::mark::ResponseMark;
+use assay_workload::model::Method;
+use assay_workload::{Life, XactId};
+use thiserror::Error;
 
 /// Seconds after its `Expires` for which a response from the store is still let pass.
 ///
@@ -85,79 +82,56 @@ pub struct CheckVerdict {
 }
 
 /// Error of a response, with actual and expected values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CheckError {
     /// A status that this request cannot have.
-    Status {
-        actual: u16,
-        conditional: bool,
-    },
-    /// 304, though the request was not conditional.
+    #[error("status {actual} instead of {}", if *.conditional { "200 or 304" } else { "200" })]
+    Status { actual: u16, conditional: bool },
+    #[error("status 304, but the request was not conditional")]
     NotModifiedUnrequested,
-    /// 304, though the object is newer than the date requested.
-    NotModifiedSince {
-        modified_s: Option<i64>,
-        since_s: i64,
-    },
+    /// 304, though the object is newer than the date requested; none: each of its versions is.
+    #[error("{}", not_modified_since(*.modified_s, *.since_s))]
+    NotModifiedSince { modified_s: Option<i64>, since_s: i64 },
     /// No id of our origins.
+    #[error("no X-Assay of our origins in the response")]
     NoMark,
-    Object {
-        actual: u64,
-        expected: u64,
-    },
-    /// A version that was not current when the response says it was made.
-    Version {
-        actual: u64,
-        expected: u64,
-    },
+    #[error("object {actual:016x} instead of {expected:016x}")]
+    Object { actual: u64, expected: u64 },
+    #[error("version {actual}; when the response was made, version {expected} was current")]
+    Version { actual: u64, expected: u64 },
     /// A response from the future.
-    MadeLater {
-        made_us: u64,
-        now_us: u64,
-    },
+    #[error("the response says it was made at {made_us} µs of the run, and it arrived at {now_us} µs")]
+    MadeLater { made_us: u64, now_us: u64 },
     /// Served from the store, or shared, though it may not be stored.
-    Stored {
-        made_us: u64,
-        sent_us: u64,
-        method: Method,
-    },
+    #[error(
+        "the response was made for another request at {made_us} µs (this one was sent at {sent_us} µs), but {}",
+        if .method.has_body() { "a request with a body must reach the origin" } else { "the object may not be stored" }
+    )]
+    Stored { made_us: u64, sent_us: u64, method: Method },
     /// A reload that did not reach the origin.
-    ReloadStored {
-        made_us: u64,
-        sent_us: u64,
-    },
-    /// Served from the store after its expiry.
-    Expired {
-        expires_s: i64,
-        sent_s: i64,
-    },
-    /// A length other than the object's.
-    Length {
-        actual: u64,
-        expected: u64,
-    },
+    #[error("the response to a reload sent at {sent_us} µs was made before, at {made_us} µs")]
+    ReloadStored { made_us: u64, sent_us: u64 },
+    #[error(
+        "served from the store to a request sent at {sent_s}, but it expired at {expires_s} (seconds of the run)"
+    )]
+    Expired { expires_s: i64, sent_s: i64 },
+    #[error("{actual} bytes instead of {expected}")]
+    Length { actual: u64, expected: u64 },
     /// More body than the object has.
-    Longer {
-        expected: u64,
-    },
-    /// A coding that the request did not ask for.
+    #[error("more bytes than the object's {expected}")]
+    Longer { expected: u64 },
+    #[error("in a coding that the request did not ask for")]
     CodingUnrequested,
-    /// 206 without a `Content-Range` that fits the object.
+    #[error("status 206 without a Content-Range that fits the object")]
     NoContentRange,
     /// A part that was requested, is there, and did not come.
-    PartMissing {
-        from: u64,
-        to: u64,
-    },
-    /// A byte that is not the object's, here first.
-    Bytes {
-        at: u64,
-    },
-    /// The connection ended before the body.
-    Truncated {
-        actual: u64,
-        expected: u64,
-    },
+    #[error("no part with bytes {from} to {to}, which were requested")]
+    PartMissing { from: u64, to: u64 },
+    /// Position of the first byte that is not the object's.
+    #[error("body byte {at} is not the object's")]
+    Bytes { at: u64 },
+    #[error("the connection was closed after {actual} of {expected} body bytes")]
+    Truncated { actual: u64, expected: u64 },
 }
 
 impl CheckError {
@@ -185,69 +159,12 @@ impl CheckError {
     }
 }
 
-impl fmt::Display for CheckError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            CheckError::Status { actual, conditional: false } => write!(f, "status {actual} instead of 200"),
-            CheckError::Status { actual, conditional: true } => {
-                write!(f, "status {actual} instead of 200 or 304")
-            }
-            CheckError::NotModifiedUnrequested => {
-                write!(f, "status 304, but the request was not conditional")
-            }
-            CheckError::NotModifiedSince { modified_s: Some(modified_s), since_s } => {
-                write!(
-                    f,
-                    "304 for a version modified at {modified_s}; the request was for one newer than {since_s} (seconds of the run)"
-                )
-            }
-            CheckError::NotModifiedSince { modified_s: None, since_s } => {
-                write!(f, "304, but no version of the object is as old as {since_s} (seconds of the run)")
-            }
-            CheckError::CodingUnrequested => write!(f, "in a coding that the request did not ask for"),
-            CheckError::NoContentRange => {
-                write!(f, "status 206 without a Content-Range that fits the object")
-            }
-            CheckError::NoMark => write!(f, "no X-Assay of our origins in the response"),
-            CheckError::Object { actual, expected } => {
-                write!(f, "object {actual:016x} instead of {expected:016x}")
-            }
-            CheckError::Version { actual, expected } => {
-                write!(f, "version {actual}; when the response was made, version {expected} was current")
-            }
-            CheckError::MadeLater { made_us, now_us } => {
-                write!(
-                    f,
-                    "the response says it was made at {made_us} µs of the run, and it arrived at {now_us} µs"
-                )
-            }
-            CheckError::Stored { made_us, sent_us, method } => write!(
-                f,
-                "the response was made for another request at {made_us} µs (this one was sent at {sent_us} µs), but {}",
-                match method {
-                    Method::Post | Method::Put => "a request with a body must reach the origin",
-                    Method::Get | Method::Head => "the object may not be stored",
-                }
-            ),
-            CheckError::ReloadStored { made_us, sent_us } => {
-                write!(f, "the response to a reload sent at {sent_us} µs was made before, at {made_us} µs")
-            }
-            CheckError::Expired { expires_s, sent_s } => {
-                write!(
-                    f,
-                    "served from the store to a request sent at {sent_s}, but it expired at {expires_s} (seconds of the run)"
-                )
-            }
-            CheckError::Length { actual, expected } => write!(f, "{actual} bytes instead of {expected}"),
-            CheckError::Longer { expected } => write!(f, "more bytes than the object's {expected}"),
-            CheckError::PartMissing { from, to } => {
-                write!(f, "no part with bytes {from} to {to}, which were requested")
-            }
-            CheckError::Bytes { at } => write!(f, "body byte {at} is not the object's"),
-            CheckError::Truncated { actual, expected } => {
-                write!(f, "the connection was closed after {actual} of {expected} body bytes")
-            }
-        }
+fn not_modified_since(modified_s: Option<i64>, since_s: i64) -> String {
+    match modified_s {
+        Some(modified_s) => format!(
+            "304 for a version modified at {modified_s}; the request was for one newer than {since_s} (seconds of the run)"
+        ),
+        None => format!("304, but no version of the object is as old as {since_s} (seconds of the run)"),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::store::{CacheKey, StoreLookup, StoredResponse};
 use crate::target::Target;
 use crate::upstream_route::UpstreamRoute;
 use assay_net::body::{BodyError, BodyReader};
-use assay_net::exchange::{Refusal, ResponseFraming, unless_disconnected};
+use assay_net::exchange::{Refusal, unless_disconnected};
 use assay_net::fields;
 use assay_net::interim::{self, InterimResponses};
 use assay_net::upstream::{MAX_RETRIES, ReceivedHead, UNREQUESTED_UPGRADE, Upstream, UpstreamError};
@@ -341,13 +341,11 @@ async fn relay(
     if plan.class == MethodClass::Head {
         drop_if_changed(&shared, plan, &origin_head);
     }
-    let framing = match (origin_head.framing, origin_head.described_length) {
-        (BodyFraming::None, Some(bytes)) if plan.class == MethodClass::Head => {
-            ResponseFraming::Described(bytes)
-        }
-        (framing, _) => client.exchange.framing_for(response.status, framing),
-    };
-    client.send_head(response, CacheStatus::bypass(plan.reason), framing).await?;
+    let framing = client.exchange.framing_for(response.status, origin_head.framing);
+    let described_bytes = origin_head.described_length.filter(|_| plan.class == MethodClass::Head);
+    let age_s = response.has_age.then(|| response.freshness.age_s(shared.clock.now_ms()));
+    let cache_status = CacheStatus::bypass(plan.reason);
+    client.send_head(response, cache_status, age_s, framing, described_bytes).await?;
     let mut body = BodyReader::new(origin_head.framing);
     let limit = shared.limits.origin_response;
     loop {
@@ -361,7 +359,7 @@ async fn relay(
             }
         }
     }
-    if framing == ResponseFraming::Chunked {
+    if framing == BodyFraming::Chunked {
         client.send_body(&[], framing).await?;
     }
     // After an early response, the connection is in the middle of the request.

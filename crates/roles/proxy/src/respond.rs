@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use assay_cache::storage::MethodClass;
+use assay_http::framing::BodyFraming;
 use assay_http::range::{ContentRange, Span};
 use assay_http::status::reason;
 
@@ -21,7 +22,7 @@ use crate::response::ProxyResponse;
 use crate::shared::ProxyShared;
 use crate::store::StoredResponse;
 use assay_net::body::Chunk;
-use assay_net::exchange::{Exchange, ResponseFraming, unless_disconnected};
+use assay_net::exchange::{Exchange, unless_disconnected};
 use assay_net::fields;
 use assay_net::http_stream::HttpStream;
 use assay_net::shared_body::{BodyEnd, BodyRead, SharedBodyReader};
@@ -105,7 +106,7 @@ impl ProxyClient {
         }
         let framing = self.exchange.framing(response.status, Some(stored.length));
         self.write_tail(response.status, cache_status, age_s, framing);
-        let body: &[Chunk] = if matches!(framing, ResponseFraming::Length(_)) { &stored.body } else { &[] };
+        let body: &[Chunk] = if matches!(framing, BodyFraming::Length(_)) { &stored.body } else { &[] };
         self.exchange.write_chunks(&[response.head(), &self.tail], body).await
     }
 
@@ -117,12 +118,10 @@ impl ProxyClient {
         now_ms: i64,
     ) -> io::Result<()> {
         let response = &stored.response;
-        let framing = match self.exchange.framing(response.status, Some(stored.length)) {
-            ResponseFraming::Length(bytes) => ResponseFraming::Described(bytes),
-            framing => framing,
-        };
-        self.write_tail(response.status, cache_status, Some(response.freshness.age_s(now_ms)), framing);
-        self.exchange.write(&[response.head(), &self.tail]).await
+        let age_s = Some(response.freshness.age_s(now_ms));
+        let would_have = self.exchange.framing(response.status, Some(stored.length));
+        let described_bytes = (would_have != BodyFraming::None).then_some(stored.length);
+        self.send_head(response, cache_status, age_s, BodyFraming::None, described_bytes).await
     }
 
     /// Sends parts of a complete response.
@@ -160,7 +159,7 @@ impl ProxyClient {
             self.batch.clear();
             let taking = reader.read(&mut self.batch);
             if let BodyRead::End(_) = unless_disconnected(&self.exchange.connection, taking).await? {
-                return Err(self.exchange.abort(ResponseFraming::Length(layout.length)));
+                return Err(self.exchange.abort(BodyFraming::Length(layout.length)));
             }
             let pieces: Vec<&[u8]> = ranges::slices(&self.batch, at, span).collect();
             at += self.batch.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
@@ -178,7 +177,7 @@ impl ProxyClient {
         age_s: Option<u64>,
     ) -> Option<Vec<u8>> {
         self.record(206, Some(cache_status));
-        self.write_tail_with(&layout.fields, cache_status, age_s, ResponseFraming::Length(layout.length));
+        self.write_tail_with(&layout.fields, cache_status, age_s, BodyFraming::Length(layout.length));
         layout.is_multipart.then(|| response.field_lines_without_type())
     }
 
@@ -188,7 +187,7 @@ impl ProxyClient {
         ContentRange::Unsatisfied { total }.write(&mut value);
         let mut line = b"HTTP/1.1 416 Range Not Satisfiable\r\n".to_vec();
         fields::append(&mut line, b"Content-Range", &value);
-        self.write_tail(416, cache_status, None, ResponseFraming::Length(0));
+        self.write_tail(416, cache_status, None, BodyFraming::Length(0));
         self.exchange.write(&[&line, &self.tail]).await
     }
 
@@ -198,7 +197,7 @@ impl ProxyClient {
         cache_status: CacheStatus,
         age_s: Option<u64>,
     ) -> io::Result<()> {
-        self.write_tail(304, cache_status, age_s, ResponseFraming::None);
+        self.write_tail(304, cache_status, age_s, BodyFraming::None);
         let parts = [b"HTTP/1.1 304 Not Modified\r\n", response.field_lines(), &self.tail];
         self.exchange.write(&parts).await
     }
@@ -229,7 +228,7 @@ impl ProxyClient {
                 Some(BodyRead::Chunks) => reader.end(),
                 None => None,
             };
-            if !matches!(framing, ResponseFraming::Length(_)) {
+            if !matches!(framing, BodyFraming::Length(_)) {
                 self.record_bytes(self.batch.iter().map(|chunk| chunk.len() as u64).sum());
             }
             let head: [&[u8]; 2] = if is_first { [fetched.response.head(), &self.tail] } else { [&[], &[]] };
@@ -244,21 +243,28 @@ impl ProxyClient {
         }
     }
 
-    /// Sends the head of a response whose body follows in parts.
+    /// Sends the head of a response whose body follows in parts, or that has none and states the length that one to a GET would have
+    /// (RFC 9110, 9.3.2).
     pub async fn send_head(
         &mut self,
         response: &ProxyResponse,
         cache_status: CacheStatus,
-        framing: ResponseFraming,
+        age_s: Option<u64>,
+        framing: BodyFraming,
+        described_bytes: Option<u64>,
     ) -> io::Result<()> {
-        let age_s = response.has_age.then(|| response.freshness.age_s(self.shared.clock.now_ms()));
-        self.write_tail(response.status, cache_status, age_s, framing);
+        let mut length_line = Vec::new();
+        if let Some(bytes) = described_bytes {
+            fields::append_number(&mut length_line, "Content-Length", bytes);
+        }
+        self.record(response.status, Some(cache_status));
+        self.write_tail_with(&length_line, cache_status, age_s, framing);
         self.exchange.write(&[response.head(), &self.tail]).await
     }
 
     /// Sends a part of the body, or, without chunks, its end.
-    pub async fn send_body(&mut self, chunks: &[Chunk], framing: ResponseFraming) -> io::Result<()> {
-        if !matches!(framing, ResponseFraming::Length(_)) {
+    pub async fn send_body(&mut self, chunks: &[Chunk], framing: BodyFraming) -> io::Result<()> {
+        if !matches!(framing, BodyFraming::Length(_)) {
             self.record_bytes(chunks.iter().map(|chunk| chunk.len() as u64).sum());
         }
         self.exchange.write_body(&[], chunks, framing, chunks.is_empty()).await
@@ -267,7 +273,7 @@ impl ProxyClient {
     pub async fn send_options(&mut self) -> io::Result<()> {
         self.record(200, None);
         self.tail.clear();
-        self.write_framing(ResponseFraming::Length(0));
+        self.write_framing(BodyFraming::Length(0));
         let line = b"HTTP/1.1 200 OK\r\nAllow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n";
         self.exchange.write(&[line, &self.tail]).await
     }
@@ -310,7 +316,7 @@ impl ProxyClient {
         if let Some(cache_status) = cache_status {
             cache_status.append(&self.shared.name, &mut self.tail);
         }
-        self.write_framing(ResponseFraming::Length(body.len() as u64));
+        self.write_framing(BodyFraming::Length(body.len() as u64));
         let body = if is_head { &[] } else { body.as_bytes() };
         let parts = [line.as_bytes(), fields, &self.tail, body];
         self.exchange.write(&parts).await
@@ -321,7 +327,7 @@ impl ProxyClient {
         status: u16,
         cache_status: CacheStatus,
         age_s: Option<u64>,
-        framing: ResponseFraming,
+        framing: BodyFraming,
     ) {
         self.record(status, Some(cache_status));
         self.write_tail_with(&[], cache_status, age_s, framing);
@@ -333,7 +339,7 @@ impl ProxyClient {
         lines: &[u8],
         cache_status: CacheStatus,
         age_s: Option<u64>,
-        framing: ResponseFraming,
+        framing: BodyFraming,
     ) {
         let mut tail = std::mem::take(&mut self.tail);
         tail.clear();
@@ -349,7 +355,7 @@ impl ProxyClient {
         status: u16,
         cache_status: CacheStatus,
         age_s: Option<u64>,
-        framing: ResponseFraming,
+        framing: BodyFraming,
     ) {
         self.record(status, Some(cache_status));
         self.append_tail(out, cache_status, age_s, framing);
@@ -360,7 +366,7 @@ impl ProxyClient {
         out: &mut Vec<u8>,
         cache_status: CacheStatus,
         age_s: Option<u64>,
-        framing: ResponseFraming,
+        framing: BodyFraming,
     ) {
         if let Some(seconds) = age_s {
             fields::append_number(out, "Age", seconds);
@@ -369,15 +375,15 @@ impl ProxyClient {
         self.append_framing(out, framing);
     }
 
-    fn write_framing(&mut self, framing: ResponseFraming) {
+    fn write_framing(&mut self, framing: BodyFraming) {
         let mut tail = std::mem::take(&mut self.tail);
         self.append_framing(&mut tail, framing);
         self.tail = tail;
     }
 
     /// Appends the hop-by-hop fields, and the empty line that ends the head.
-    fn append_framing(&mut self, out: &mut Vec<u8>, framing: ResponseFraming) {
-        if let ResponseFraming::Length(bytes) = framing {
+    fn append_framing(&mut self, out: &mut Vec<u8>, framing: BodyFraming) {
+        if let BodyFraming::Length(bytes) = framing {
             self.record_bytes(bytes);
         }
         self.exchange.append_framing(out, framing);

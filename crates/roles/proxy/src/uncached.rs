@@ -12,11 +12,10 @@ use assay_cache::http_fields::ResponseFields;
 use assay_cache::storage::{MethodClass, may_store};
 use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
-use assay_net::carrier::Carrier;
-use assay_net::exchange::{ResponseFraming, unless_disconnected};
+use assay_net::exchange::unless_disconnected;
 use assay_net::interim;
 use assay_net::listen::leads_to;
-use assay_net::relay::{RelayStep, relay_step};
+use assay_net::relay::{RelayStep, RelayedBody, relay_step};
 use assay_net::upstream::{MAX_RETRIES, UNREQUESTED_UPGRADE, Upstream, UpstreamError};
 
 use crate::cache_status::{CacheStatus, ForwardReason, ResponseSource};
@@ -65,8 +64,8 @@ enum UncachedHead {
 
 /// State of a relayed body.
 struct UncachedRelay {
-    carrier: Carrier,
-    framing: ResponseFraming,
+    body: RelayedBody,
+    framing: BodyFraming,
     /// Input bytes after the head that were consumed.
     used: usize,
     /// The chunked coding of the body is broken.
@@ -243,16 +242,10 @@ fn classify(
         source: plan.source,
     };
     client.append_recorded_tail(out, head.status, cache_status, age_s, framing);
-    let mut carrier = Carrier::new(from, framing == ResponseFraming::Chunked);
-    let taken = carrier.take(rest, out);
+    let mut body = RelayedBody::new(from, framing == BodyFraming::Chunked);
+    let taken = body.take(rest, out);
     let (used, is_broken) = (taken.unwrap_or(rest.len()), taken.is_err());
-    Ok(UncachedHead::Relay(UncachedRelay {
-        carrier,
-        framing,
-        used,
-        is_broken,
-        persists: head.persists("GET"),
-    }))
+    Ok(UncachedHead::Relay(UncachedRelay { body, framing, used, is_broken, persists: head.persists("GET") }))
 }
 
 /// Whether the response may be stored, and is small enough.
@@ -284,14 +277,14 @@ async fn relay_response(
     mut relay: UncachedRelay,
 ) -> io::Result<()> {
     let shared = Rc::clone(&client.shared);
-    let is_noted = matches!(relay.framing, ResponseFraming::Length(_));
+    let is_noted = matches!(relay.framing, BodyFraming::Length(_));
     let mut log_entry = 0;
     loop {
         if !is_noted {
-            client.record_bytes(relay.carrier.payload - log_entry);
-            log_entry = relay.carrier.payload;
+            client.record_bytes(relay.body.content_bytes - log_entry);
+            log_entry = relay.body.content_bytes;
         }
-        let is_done = relay.carrier.is_done();
+        let is_done = relay.body.is_done();
         if is_done && relay.persists && upstream.connection.input.unread().is_empty() {
             // The whole body is here: the server is free before the client has it.
             shared.pool.put_back(upstream);
@@ -308,7 +301,7 @@ async fn relay_response(
                 let to = &client.exchange.connection;
                 upstream.connection.deadline.set(shared.limits.origin_response);
                 let (from, deadline, input, memory) = upstream.connection.parts();
-                let part = relay_step(memory, from, deadline, input, &mut relay.carrier, out, |bytes| {
+                let part = relay_step(memory, from, deadline, input, &mut relay.body, out, |bytes| {
                     to.stream.try_write(bytes)
                 });
                 unless_disconnected(to, part).await?.unwrap_or(RelayStep::Broken)

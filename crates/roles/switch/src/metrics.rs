@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use assay_base::metrics::text::{PROMETHEUS_TYPE, prometheus};
 use assay_base::metrics::{Histogram, Kind, Labels, Unit};
+use assay_http::framing::BodyFraming;
 use assay_net::allowed_hosts::{host_name, is_allowed_host};
 use assay_net::connection::Resources;
 use assay_net::connection_limit::{ConnectionLimit, ConnectionSlot};
-use assay_net::exchange::{
-    self, AfterResponse, ClientLimits, Exchange, Handler, Refusal, Request, ResponseFraming,
-};
+use assay_net::exchange::{self, AfterResponse, ClientLimits, Exchange, Handler, Refusal, Request};
 use assay_net::listen::accept;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -299,7 +298,7 @@ impl<F: Future<Output = SwitchSnapshot>, G: Fn() -> F> Handler for MetricsClient
         }
         let body = exposition(&(self.collect)().await, self.server.readers());
         let mut response = format!("HTTP/1.1 200 OK\r\nContent-Type: {PROMETHEUS_TYPE}\r\n").into_bytes();
-        self.exchange.append_framing(&mut response, ResponseFraming::Length(body.len() as u64));
+        self.exchange.append_framing(&mut response, BodyFraming::Length(body.len() as u64));
         self.exchange.write(&[&response, if is_head { b"" } else { body.as_bytes() }]).await?;
         Ok(AfterResponse::Request)
     }

@@ -12,21 +12,13 @@ use assay_net::fields;
 use crate::lines::Lines;
 use crate::orca;
 
-/// Framing of the body that the client receives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientFraming {
-    None,
-    Length(u64),
-    Chunked,
-    UntilClose,
-}
-
 /// Properties of a response that its head determines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseFacts {
     pub status: u16,
     pub from_server: BodyFraming,
-    pub to_client: ClientFraming,
+    /// Framing of the body that the client receives.
+    pub to_client: BodyFraming,
     /// The server's connection can be reused.
     pub server_persists: bool,
     /// The client's connection stays open.
@@ -55,12 +47,11 @@ pub fn append(
     let method = if requested.is_head { "HEAD" } else { "GET" };
     let from_server = head.body(method);
     let to_client = match from_server {
-        BodyFraming::None => ClientFraming::None,
-        BodyFraming::Length(bytes) => ClientFraming::Length(bytes),
-        BodyFraming::Chunked | BodyFraming::UntilClose if requested.is_11 => ClientFraming::Chunked,
-        BodyFraming::Chunked | BodyFraming::UntilClose => ClientFraming::UntilClose,
+        BodyFraming::Chunked | BodyFraming::UntilClose if requested.is_11 => BodyFraming::Chunked,
+        BodyFraming::Chunked | BodyFraming::UntilClose => BodyFraming::UntilClose,
+        framing => framing,
     };
-    let client_persists = requested.persists && to_client != ClientFraming::UntilClose;
+    let client_persists = requested.persists && to_client != BodyFraming::UntilClose;
     append_status(out, head.status, head.reason);
     let is_dated = Cell::new(false);
     let replaced = |field: &Field<'_>| match field.name.len() {
@@ -79,15 +70,15 @@ pub fn append(
     }
     match to_client {
         // A HEAD or 304 states the length that a GET would have had; a 204 must not.
-        ClientFraming::None => {
+        BodyFraming::None => {
             if let (Some(bytes), true) = (head.facts.content_length, requested.is_head || head.status == 304)
             {
                 append_length(out, bytes);
             }
         }
-        ClientFraming::Length(bytes) => append_length(out, bytes),
-        ClientFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
-        ClientFraming::UntilClose => {}
+        BodyFraming::Length(bytes) => append_length(out, bytes),
+        BodyFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        BodyFraming::UntilClose => {}
     }
     append_end(out, requested.is_11, client_persists);
     ResponseFacts {
@@ -182,12 +173,12 @@ mod tests {
     fn bodies_without_length_go_on_in_chunks_or_until_the_end() {
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         let (out, facts) = sent(chunked, REQUESTED);
-        assert!(out.contains("Transfer-Encoding: chunked\r\n") && facts.to_client == ClientFraming::Chunked);
+        assert!(out.contains("Transfer-Encoding: chunked\r\n") && facts.to_client == BodyFraming::Chunked);
         let old = ResponseContext { is_11: false, ..REQUESTED };
         let (out, facts) = sent(chunked, old);
         assert!(out.ends_with("Connection: close\r\n\r\n") && !facts.client_persists);
         let (_, facts) = sent("HTTP/1.0 200 OK\r\n\r\n", REQUESTED);
-        assert_eq!((facts.from_server, facts.to_client), (BodyFraming::UntilClose, ClientFraming::Chunked));
+        assert_eq!((facts.from_server, facts.to_client), (BodyFraming::UntilClose, BodyFraming::Chunked));
         let (out, _) = sent("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n", old);
         assert!(out.ends_with("Content-Length: 1\r\nConnection: keep-alive\r\n\r\n"));
     }
@@ -197,7 +188,7 @@ mod tests {
         let head = ResponseContext { is_head: true, ..REQUESTED };
         let length = |text: &str, requested| {
             let (out, facts) = sent(text, requested);
-            assert_eq!(facts.to_client, ClientFraming::None);
+            assert_eq!(facts.to_client, BodyFraming::None);
             out.contains("Content-Length: 9")
         };
         assert!(length("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", head));

@@ -1,57 +1,36 @@
 //! A body as HTTP/1.1 delimits it (RFC 9112, section 6), off a socket.
 
-use assay_http::chunked::{Decoder, Piece};
-use assay_http::framing::BodyFraming;
+use assay_http::chunked::ChunkError;
+use assay_http::framing::{BodyDecoder, BodyFraming};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-/// The body, without its transfer coding; none when it broke off. What follows it stays in `buf`. `came` is told how many
-/// bytes of it are there, whenever there may be more.
+/// The content of a body, and what follows it in `buf`; none when it broke off, and what there is of it in `buf`. `came` is called with the
+/// number of its bytes that are there, whenever there may be more.
 pub async fn read_body(
     stream: &mut TcpStream,
     buf: &mut Vec<u8>,
     framing: BodyFraming,
     came: &mut impl FnMut(usize),
 ) -> Option<Vec<u8>> {
-    let (mut body, mut decoder) = (Vec::new(), Decoder::new());
+    let (mut content, mut decoder) = (Vec::new(), BodyDecoder::new(framing));
     loop {
-        match framing {
-            BodyFraming::None => return Some(body),
-            BodyFraming::Length(bytes) => {
-                let bytes = usize::try_from(bytes).expect("a body that fits into memory");
-                came(buf.len().min(bytes));
-                if buf.len() >= bytes {
-                    return Some(buf.drain(..bytes).collect());
-                }
-            }
-            BodyFraming::Chunked => {
-                let is_complete = decode(&mut decoder, buf, &mut body);
-                came(body.len());
-                if is_complete {
-                    return Some(body);
-                }
-            }
-            BodyFraming::UntilClose => came(buf.len()),
+        let decoded = decoder.decode(buf, |data| {
+            content.extend_from_slice(data);
+            Ok::<_, ChunkError>(())
+        });
+        buf.drain(..decoded.expect("the coding is right"));
+        came(content.len());
+        if decoder.is_done() {
+            return Some(content);
         }
         match stream.read_buf(buf).await {
             Ok(1..) => {}
-            Ok(0) if framing == BodyFraming::UntilClose => return Some(std::mem::take(buf)),
-            _ => return None,
-        }
-    }
-}
-
-/// Decodes what is there of a chunked body; whether that was the end of it.
-fn decode(decoder: &mut Decoder, buf: &mut Vec<u8>, body: &mut Vec<u8>) -> bool {
-    loop {
-        let (piece, used) = decoder.next(buf).expect("the coding is right");
-        if let Piece::Data(data) = piece {
-            body.extend(data);
-        }
-        let (is_end, needs_more) = (piece == Piece::End, piece == Piece::NeedMore);
-        buf.drain(..used);
-        if is_end || needs_more {
-            return is_end;
+            Ok(0) if decoder.end() => return Some(content),
+            _ => {
+                *buf = content;
+                return None;
+            }
         }
     }
 }

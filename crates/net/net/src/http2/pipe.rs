@@ -544,22 +544,20 @@ impl Drop for Pipe {
 
 #[cfg(test)]
 mod tests {
-    use assay_http::chunked::{Decoder, Piece};
+    use assay_http::chunked::ChunkError;
+    use assay_http::framing::{BodyDecoder, BodyFraming};
     use proptest::prelude::*;
 
     use super::*;
 
-    fn decoded(mut coded: &[u8]) -> Vec<u8> {
-        let (mut decoder, mut body) = (Decoder::new(), Vec::new());
-        while !decoder.is_done() {
-            let (piece, used) = decoder.next(coded).expect("is chunked");
-            if let Piece::Data(data) = piece {
-                body.extend_from_slice(data);
-            }
-            coded = &coded[used..];
-        }
-        assert!(coded.is_empty());
-        body
+    fn decoded(coded: &[u8]) -> Vec<u8> {
+        let (mut decoder, mut content) = (BodyDecoder::new(BodyFraming::Chunked), Vec::new());
+        let used = decoder.decode(coded, |data| {
+            content.extend_from_slice(data);
+            Ok::<_, ChunkError>(())
+        });
+        assert_eq!((used, decoder.is_done()), (Ok(coded.len()), true));
+        content
     }
 
     proptest! {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use assay_http::framing::BodyFraming;
 use assay_http::head::MAX_HEAD_BYTES;
 use assay_http2::{Config, Connection as Wire, ErrorCode, Event, RequestHead, Stream as StreamId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -14,7 +15,7 @@ use tokio::task::spawn_local;
 
 use super::*;
 use crate::connection::Resources;
-use crate::exchange::{self, AfterResponse, Exchange, Handler, Refusal, Request, ResponseFraming};
+use crate::exchange::{self, AfterResponse, Exchange, Handler, Refusal, Request};
 use crate::fields::ReceivedProtocol;
 
 /// Responds with method, target, host and body of a request; some targets have responses of their own.
@@ -68,13 +69,13 @@ impl Handler for Echo {
             }
             "/breaks" => {
                 let mut response = b"HTTP/1.1 200 OK\r\n".to_vec();
-                self.exchange.append_framing(&mut response, ResponseFraming::Length(10));
+                self.exchange.append_framing(&mut response, BodyFraming::Length(10));
                 self.exchange.write(&[&response, b"half"]).await?;
-                return Err(self.exchange.abort(ResponseFraming::Length(10)));
+                return Err(self.exchange.abort(BodyFraming::Length(10)));
             }
             "/long" => {
                 let mut response = b"HTTP/1.1 200 OK\r\n".to_vec();
-                self.exchange.append_framing(&mut response, ResponseFraming::Length(LONG as u64));
+                self.exchange.append_framing(&mut response, BodyFraming::Length(LONG as u64));
                 self.exchange.write(&[&response]).await?;
                 for _ in 0..LONG / PART {
                     self.exchange.write(&[&[b'x'; PART]]).await?;
@@ -85,7 +86,7 @@ impl Handler for Echo {
             // The handler is done with it before the client is.
             "/page" => {
                 let mut response = b"HTTP/1.1 200 OK\r\n".to_vec();
-                self.exchange.append_framing(&mut response, ResponseFraming::Length(PAGE as u64));
+                self.exchange.append_framing(&mut response, BodyFraming::Length(PAGE as u64));
                 self.exchange.write(&[&response, &[b'x'; PAGE]]).await?;
                 return Ok(AfterResponse::Request);
             }
@@ -98,7 +99,7 @@ impl Handler for Echo {
                 }
                 self.exchange.close_after_response();
                 let mut response = b"HTTP/1.1 401 Unauthorized\r\n".to_vec();
-                self.exchange.append_framing(&mut response, ResponseFraming::Length(4));
+                self.exchange.append_framing(&mut response, BodyFraming::Length(4));
                 self.exchange.write(&[&response]).await?;
                 self.seen.late.notified().await;
                 self.exchange.write(&[b"late"]).await?;
@@ -119,9 +120,9 @@ impl Handler for Echo {
             text.extend_from_slice(&part);
         }
         let framing = if head.target == "/chunks" {
-            ResponseFraming::Chunked
+            BodyFraming::Chunked
         } else {
-            ResponseFraming::Length(text.len() as u64)
+            BodyFraming::Length(text.len() as u64)
         };
         let mut response = b"HTTP/1.1 200 OK\r\nX-Own: yes\r\nConnection: close\r\n".to_vec();
         self.exchange.append_framing(&mut response, framing);

@@ -1,9 +1,9 @@
 //! Translation between the versions of HTTP: received messages are written as HTTP/1.1, and messages that HTTP/1.1 has written are sent.
 
+use assay_http::chunked::ChunkError;
+use assay_http::framing::BodyDecoder;
 use assay_http::head::{RequestHead, ResponseHead};
 use assay_http2::{Connection, Head, NotOpened, RequestHead as WireHead, Stream};
-
-use crate::carrier::Carrier;
 
 /// Appends the head of a request, and returns whether its body is in chunked coding: it has one, and its length is unknown.
 pub(super) fn append_request(out: &mut Vec<u8>, head: Head<'_>, ends: bool) -> bool {
@@ -73,7 +73,7 @@ enum MessageKind {
 enum SendStage {
     /// The final head has not been written.
     Head,
-    Body(Carrier),
+    Body(BodyDecoder),
     Complete,
 }
 
@@ -140,14 +140,14 @@ impl OutgoingMessage {
                     Err(unsent) => return unsent,
                 },
                 (SendStage::Body(_), None) => return SendOutcome::Broken,
-                (SendStage::Body(carrier), Some(stream)) => {
-                    let sent = if carrier.is_plain() {
-                        send_plain(carrier, wire, stream, written, most)
+                (SendStage::Body(body), Some(stream)) => {
+                    let sent = if body.plain_left().is_some() {
+                        send_plain(body, wire, stream, written, most)
                     } else {
-                        send_chunked(carrier, &mut self.unchunked, wire, stream, written, most)
+                        send_chunked(body, &mut self.unchunked, wire, stream, written, most)
                     };
                     match sent {
-                        SendOutcome::All if is_over && carrier.end(&mut Vec::new()) => {
+                        SendOutcome::All if is_over && body.end() => {
                             // The end of the connection was the end of the body.
                             let ended = wire.data(stream, &[], true);
                             self.stage = SendStage::Complete;
@@ -170,39 +170,39 @@ impl OutgoingMessage {
         stream: &mut Option<Stream>,
         written: &mut Vec<u8>,
     ) -> Result<bool, SendOutcome> {
-        let (length, carrier) = match (self.kind, *stream) {
+        let (length, body) = match (self.kind, *stream) {
             (MessageKind::Request { scheme }, _) => {
                 let parsed = RequestHead::parse(written).map_err(|_| SendOutcome::Broken)?;
                 let Some((head, length)) = parsed else { return Ok(false) };
-                let (opened, carrier) = request(wire, scheme, &head).map_err(|error| match error {
+                let (opened, body) = request(wire, scheme, &head).map_err(|error| match error {
                     NotOpened::Limit => SendOutcome::NoStream,
                     NotOpened::Closing => SendOutcome::Closing,
                 })?;
                 *stream = Some(opened);
-                (length, Some(carrier))
+                (length, Some(body))
             }
             (MessageKind::Response { is_head }, Some(stream)) => {
                 let sent = respond(wire, stream, is_head, written).map_err(|()| SendOutcome::Broken)?;
-                let Some((length, carrier)) = sent else { return Ok(false) };
-                (length, carrier)
+                let Some((length, body)) = sent else { return Ok(false) };
+                (length, body)
             }
             (MessageKind::Response { .. }, None) => return Err(SendOutcome::Broken),
         };
-        if let Some(carrier) = carrier {
-            self.stage = if carrier.is_done() { SendStage::Complete } else { SendStage::Body(carrier) };
+        if let Some(body) = body {
+            self.stage = if body.is_done() { SendStage::Complete } else { SendStage::Body(body) };
         }
         written.drain(..length);
         Ok(true)
     }
 }
 
-/// Opens a stream with a request, and returns it with the carrier of the body.
+/// Opens a stream with a request, and returns it with the decoder of the body.
 fn request(
     wire: &mut Connection,
     scheme: &str,
     head: &RequestHead<'_>,
-) -> Result<(Stream, Carrier), NotOpened> {
-    let carrier = Carrier::new(head.body(), false);
+) -> Result<(Stream, BodyDecoder), NotOpened> {
+    let body = BodyDecoder::new(head.body());
     let wire_head = WireHead {
         method: head.method.as_bytes(),
         scheme: scheme.as_bytes(),
@@ -210,12 +210,12 @@ fn request(
         path: head.target.as_bytes(),
     };
     let fields = head.headers().filter(|field| !field.is("host")).map(|field| (field.name, field.value));
-    let stream = wire.request(&wire_head, fields, carrier.is_done())?;
-    Ok((stream, carrier))
+    let stream = wire.request(&wire_head, fields, body.is_done())?;
+    Ok((stream, body))
 }
 
-/// Length of a head that was sent, and the carrier of the body behind it unless it is interim; none: the head is not whole.
-type SentHead = Option<(usize, Option<Carrier>)>;
+/// Length of a head that was sent, and the decoder of the body behind it unless it is interim; none: the head is not whole.
+type SentHead = Option<(usize, Option<BodyDecoder>)>;
 
 /// Sends the head of a response.
 fn respond(wire: &mut Connection, stream: Stream, is_head: bool, written: &[u8]) -> Result<SentHead, ()> {
@@ -228,28 +228,28 @@ fn respond(wire: &mut Connection, stream: Stream, is_head: bool, written: &[u8])
         wire.respond(stream, head.status, fields, false).map_err(drop)?;
         return Ok(Some((length, None)));
     }
-    let carrier = Carrier::new(head.body(if is_head { "HEAD" } else { "GET" }), false);
-    wire.respond(stream, head.status, fields, carrier.is_done()).map_err(drop)?;
-    Ok(Some((length, Some(carrier))))
+    let body = BodyDecoder::new(head.body(if is_head { "HEAD" } else { "GET" }));
+    wire.respond(stream, head.status, fields, body.is_done()).map_err(drop)?;
+    Ok(Some((length, Some(body))))
 }
 
 /// Sends a body as it was written.
 fn send_plain(
-    carrier: &mut Carrier,
+    body: &mut BodyDecoder,
     wire: &mut Connection,
     stream: Stream,
     written: &mut Vec<u8>,
     most: usize,
 ) -> SendOutcome {
     let room = wire.sendable(stream);
-    let count = carrier.take_plain(written.len().min(room).min(most));
+    let count = body.take_plain(written.len().min(room).min(most));
     if count > 0 {
-        if wire.data(stream, &written[..count], carrier.is_done()).is_err() {
+        if wire.data(stream, &written[..count], body.is_done()).is_err() {
             return SendOutcome::Broken;
         }
         written.drain(..count);
     }
-    match (carrier.is_done(), written.is_empty()) {
+    match (body.is_done(), written.is_empty()) {
         (true, _) => SendOutcome::Complete,
         (false, true) => SendOutcome::All,
         (false, false) if count == room => SendOutcome::Stalled,
@@ -259,7 +259,7 @@ fn send_plain(
 
 /// Takes a body out of its chunks and sends it.
 fn send_chunked(
-    carrier: &mut Carrier,
+    body: &mut BodyDecoder,
     unchunked: &mut Vec<u8>,
     wire: &mut Connection,
     stream: Stream,
@@ -267,13 +267,17 @@ fn send_chunked(
     most: usize,
 ) -> SendOutcome {
     let was_left = !unchunked.is_empty();
-    if !was_left && !carrier.is_done() {
-        let Ok(used) = carrier.take(written, unchunked) else { return SendOutcome::Broken };
+    if !was_left && !body.is_done() {
+        let decoded = body.decode(written, |data| {
+            unchunked.extend_from_slice(data);
+            Ok::<_, ChunkError>(())
+        });
+        let Ok(used) = decoded else { return SendOutcome::Broken };
         written.drain(..used);
     }
     let room = wire.sendable(stream);
     let count = unchunked.len().min(room).min(most);
-    let is_last = carrier.is_done() && count == unchunked.len();
+    let is_last = body.is_done() && count == unchunked.len();
     if count > 0 || is_last {
         if wire.data(stream, &unchunked[..count], is_last).is_err() {
             return SendOutcome::Broken;

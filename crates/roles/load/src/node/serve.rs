@@ -11,13 +11,12 @@ use assay_cluster::dispatch::node::Work;
 use assay_cluster::simulate::{Service, document_at, document_of};
 use assay_http::date::{DATE_BYTES, DateCache};
 use assay_http::field::write_decimal;
+use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 use assay_http::status::reason;
 use assay_net::HEALTH_PATH;
 use assay_net::connection::Resources;
-use assay_net::exchange::{
-    self, AfterResponse, ClientLimits, Exchange, Handler, Refusal, Request, ResponseFraming,
-};
+use assay_net::exchange::{self, AfterResponse, ClientLimits, Exchange, Handler, Refusal, Request};
 use assay_net::listen::accept;
 use assay_protocol::clock::RunClock;
 use assay_record::cluster::{NodeState, NodeUse};
@@ -300,7 +299,7 @@ impl NodeConnection {
         write_decimal(&mut head, u64::from(self.server.id.0));
         head.extend_from_slice(b"\r\n");
         head.extend_from_slice(lines);
-        self.exchange.append_framing(&mut head, ResponseFraming::Length(bytes));
+        self.exchange.append_framing(&mut head, BodyFraming::Length(bytes));
         head
     }
 }

@@ -283,12 +283,12 @@ impl Http1Connection {
         input: &[u8],
         used: &mut usize,
     ) -> Option<ConnectionStep> {
-        let Ok((taken, is_complete)) = upload.take(self.worker.shared.universe.pool(), input) else {
+        let Ok(taken) = upload.take(self.worker.shared.universe.pool(), input) else {
             return Some(self.refuse(400, request.head_only()));
         };
         *used += taken;
         self.request_bytes += taken as u64;
-        if is_complete {
+        if upload.is_complete() {
             if let Some(wrong) = upload.wrong() {
                 let now_ms = self.worker.clock.get().since_start_us(self.read_ns) / 1000;
                 self.worker.tally.borrow_mut().wrong_upload(

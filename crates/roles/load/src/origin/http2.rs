@@ -301,7 +301,7 @@ impl Http2Connection {
                     let (host, length) = (head.host(), head.content_length());
                     let head = RequestHead::of_fields(head.method(), head.path(), host, length, head.lines());
                     match OriginRequest::read(&self.worker.shared, self.at, &head) {
-                        Ok(request) => self.begin(stream, request, length, ends),
+                        Ok(request) => self.begin(stream, request, ends),
                         Err(error) => self.refuse(stream, error.status()),
                     }
                 }
@@ -310,7 +310,7 @@ impl Http2Connection {
                     if let Some(StreamRequest { stage: StreamStage::Body(_, upload), .. }) =
                         find(&mut self.streams, stream)
                     {
-                        // A length that was announced is checked below this.
+                        // Frames have no chunked coding that could be wrong.
                         let _ = upload.take(universe.pool(), data);
                     }
                     if ends {
@@ -334,26 +334,18 @@ impl Http2Connection {
     }
 
     /// Begins a request whose head has come.
-    fn begin(&mut self, stream: Stream, request: OriginRequest, content_length: Option<u64>, ends: bool) {
-        let framing = match (ends, content_length) {
-            (true, _) => BodyFraming::None,
-            (false, Some(length)) => BodyFraming::Length(length),
-            // The end of the stream is the end of the body (RFC 9113, 8.1.1).
-            (false, None) => BodyFraming::Length(u64::MAX),
-        };
-        let upload = UploadCheck::new(&self.worker.shared.universe, &request, framing);
-        if !ends {
-            if let Some(upload) = upload {
-                return self.put(stream, StreamStage::Body(request, upload), None);
+    fn begin(&mut self, stream: Stream, request: OriginRequest, ends: bool) {
+        // The end of the stream is the end of the body (RFC 9113, 8.1.1); a length that was announced is checked below this.
+        let framing = if ends { BodyFraming::None } else { BodyFraming::UntilClose };
+        match UploadCheck::new(&self.worker.shared.universe, &request, framing) {
+            Some(upload) if !ends => self.put(stream, StreamStage::Body(request, upload), None),
+            upload => {
+                if let Some(upload) = upload {
+                    self.judge_upload(&request, &upload);
+                }
+                self.complete(stream, request);
             }
-            // Nothing is to be compared, and nothing is to be said before its end.
-            let empty = UploadCheck::unchecked();
-            return self.put(stream, StreamStage::Body(request, empty), None);
         }
-        if let Some(upload) = upload {
-            self.judge_upload(&request, &upload);
-        }
-        self.complete(stream, request);
     }
 
     /// Ends a request body.

@@ -14,15 +14,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_base::clock::monotonic_ns;
 use assay_http::date::{DATE_BYTES, write_date};
+use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 use assay_http::status::reason;
 use assay_http::target::Target;
 use assay_net::HEALTH_PATH;
 use assay_net::body::BodyError;
 use assay_net::connection::Resources;
-use assay_net::exchange::{
-    self, AfterResponse, ClientLimits, Exchange, Handler, Refusal, Request, ResponseFraming,
-};
+use assay_net::exchange::{self, AfterResponse, ClientLimits, Exchange, Handler, Refusal, Request};
 use assay_net::listen::{accept, listen_std};
 use assay_net::thread_times::{ThreadTimes, this_thread};
 use assay_workload::mark::HEADER;
@@ -200,7 +199,7 @@ fn serve(
 struct SimulatedResponse {
     status: u16,
     lines: Vec<u8>,
-    framing: ResponseFraming,
+    framing: BodyFraming,
     key: u64,
     body_bytes: u64,
     /// After so long.
@@ -294,7 +293,7 @@ impl SimulatedOrigins {
         let plain = |status: u16| SimulatedResponse {
             status,
             lines: b"Cache-Control: no-store\r\n".to_vec(),
-            framing: ResponseFraming::Length(0),
+            framing: BodyFraming::Length(0),
             key: 0,
             body_bytes: 0,
             think: Duration::ZERO,
@@ -324,9 +323,9 @@ impl SimulatedOrigins {
             status,
             lines: self.lines(head, key, entry, status),
             framing: if matches!(status, 204 | 304) {
-                ResponseFraming::None
+                BodyFraming::None
             } else {
-                ResponseFraming::Length(entry.bytes)
+                BodyFraming::Length(entry.bytes)
             },
             key,
             body_bytes: if has_body { entry.bytes } else { 0 },

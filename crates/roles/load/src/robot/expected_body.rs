@@ -21,7 +21,7 @@ pub enum ExpectedBody {
         body: Body,
         check: BodyCheck,
     },
-    SpecialBody(Box<SpecialBody>),
+    Special(Box<SpecialBody>),
 }
 
 /// Bodies that are not whole objects as they are.
@@ -41,7 +41,7 @@ pub enum SpecialBody {
         check: BodyCheck,
     },
     /// Several of them (206, `multipart/byteranges`).
-    MultipartBody(MultipartBody),
+    Multipart(MultipartBody),
     /// All of it, coded.
     Coded {
         body: Body,
@@ -103,31 +103,26 @@ impl ExpectedBody {
 
     /// Explanation of a response that is no object.
     pub fn remark() -> Self {
-        ExpectedBody::SpecialBody(Box::new(SpecialBody::Remark { received: 0 }))
+        ExpectedBody::Special(Box::new(SpecialBody::Remark { received: 0 }))
     }
 
     /// One part of a representation; none: its bytes are not known, and its length alone is checked.
     pub fn part(whole: Option<Representation>, span: Span) -> Self {
         let check = BodyCheck::new(span.to - span.from);
-        ExpectedBody::SpecialBody(Box::new(SpecialBody::Part { whole, span, check }))
+        ExpectedBody::Special(Box::new(SpecialBody::Part { whole, span, check }))
     }
 
     pub fn parts(whole: Option<Representation>, boundary: &[u8], requested: Vec<Span>) -> Self {
         let reader = MultipartReader::new(boundary);
         let parts =
             MultipartBody { whole, reader, requested, received_spans: Vec::new(), position: 0, received: 0 };
-        ExpectedBody::SpecialBody(Box::new(SpecialBody::MultipartBody(parts)))
+        ExpectedBody::Special(Box::new(SpecialBody::Multipart(parts)))
     }
 
     /// A whole object in gzip.
     pub fn gzip(body: Body, bytes: u64) -> Self {
         let (reader, check) = (GzipReader::new(bytes), BodyCheck::new(bytes));
-        ExpectedBody::SpecialBody(Box::new(SpecialBody::Coded { body, reader, check, received: 0 }))
-    }
-
-    /// True for a whole object as it is, whose length was checked with its head.
-    pub fn is_whole(&self) -> bool {
-        matches!(self, ExpectedBody::Whole { .. })
+        ExpectedBody::Special(Box::new(SpecialBody::Coded { body, reader, check, received: 0 }))
     }
 
     /// Body bytes so far, as they came.
@@ -135,10 +130,10 @@ impl ExpectedBody {
     pub fn received(&self) -> u64 {
         match self {
             ExpectedBody::Whole { check, .. } => check.received(),
-            ExpectedBody::SpecialBody(other) => match &**other {
+            ExpectedBody::Special(other) => match &**other {
                 SpecialBody::Remark { received } | SpecialBody::Coded { received, .. } => *received,
                 SpecialBody::Part { check, .. } => check.received(),
-                SpecialBody::MultipartBody(parts) => parts.received,
+                SpecialBody::Multipart(parts) => parts.received,
             },
         }
     }
@@ -150,7 +145,7 @@ impl ExpectedBody {
             ExpectedBody::Whole { body, check } => {
                 Ok(check.feed(bytes, |from, slice| body.matches(pool, from, slice))?)
             }
-            ExpectedBody::SpecialBody(other) => other.feed(bytes, pool),
+            ExpectedBody::Special(other) => other.feed(bytes, pool),
         }
     }
 
@@ -158,7 +153,7 @@ impl ExpectedBody {
     pub fn end(&self) -> Result<(), ResponseError> {
         match self {
             ExpectedBody::Whole { check, .. } => Ok(check.end()?),
-            ExpectedBody::SpecialBody(other) => other.end(),
+            ExpectedBody::Special(other) => other.end(),
         }
     }
 
@@ -166,12 +161,12 @@ impl ExpectedBody {
     pub fn cut_off(&self) -> ResponseError {
         match self {
             ExpectedBody::Whole { check, .. } => check.cut_off().into(),
-            ExpectedBody::SpecialBody(other) => match &**other {
+            ExpectedBody::Special(other) => match &**other {
                 SpecialBody::Part { check, .. } | SpecialBody::Coded { check, .. } => check.cut_off().into(),
                 SpecialBody::Remark { received } => {
                     CheckError::Truncated { actual: *received, expected: *received + 1 }.into()
                 }
-                SpecialBody::MultipartBody(parts) => {
+                SpecialBody::Multipart(parts) => {
                     let expected = parts.requested.iter().map(|span| span.to - span.from).sum();
                     CheckError::Truncated { actual: parts.received, expected }.into()
                 }
@@ -198,7 +193,7 @@ impl SpecialBody {
                 };
                 Ok(check.feed(bytes, compare)?)
             }
-            SpecialBody::MultipartBody(parts) => parts.feed(bytes, pool),
+            SpecialBody::Multipart(parts) => parts.feed(bytes, pool),
             SpecialBody::Coded { body, reader, check, received } => {
                 *received += bytes.len() as u64;
                 let mut wrong = None;
@@ -220,7 +215,7 @@ impl SpecialBody {
         match self {
             SpecialBody::Remark { .. } => Ok(()),
             SpecialBody::Part { check, .. } => Ok(check.end()?),
-            SpecialBody::MultipartBody(parts) => parts.end(),
+            SpecialBody::Multipart(parts) => parts.end(),
             SpecialBody::Coded { reader, check, .. } => {
                 check.end()?;
                 if reader.is_done() { Ok(()) } else { Err(ResponseError::Coding(GzipError::Corrupt)) }

@@ -3,8 +3,7 @@
 //! Bytes are looked at where they were received. Only a head that arrives in pieces is put together elsewhere, and
 //! no head grows beyond what the parser accepts.
 
-use assay_http::chunked::{Decoder, Piece};
-use assay_http::framing::BodyFraming;
+use assay_http::framing::{BodyDecoder, BodyFraming};
 use assay_http::head::ResponseHead;
 use assay_net::limits::MAX_INTERIM_RESPONSES;
 use assay_workload::body::Pool;
@@ -15,16 +14,6 @@ use super::features::ResponseKind;
 use super::recorder::Received;
 use super::response_error::ResponseError;
 use crate::check::CheckVerdict;
-
-/// Part of a response that is expected next.
-#[derive(Debug)]
-enum ResponseStage {
-    Head,
-    ReceivedBody { left: u64 },
-    Chunked(Decoder),
-    UntilClose,
-    MergedInterval,
-}
 
 /// Facts of a response once its head was judged.
 #[derive(Debug, Clone)]
@@ -50,30 +39,24 @@ pub struct HeadVerdict {
 }
 
 /// A response that is being received.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ResponseReader {
-    stage: ResponseStage,
     /// The beginning of a head that has not arrived in full; nothing is allocated otherwise.
     pieces: Vec<u8>,
-    start: Option<ResponseStart>,
-    payload: Option<ExpectedBody>,
     /// 100 has come.
     got_continue: bool,
     /// Interim responses so far.
     interim: u32,
+    /// None before the final head is complete.
+    judged: Option<JudgedResponse>,
 }
 
-impl Default for ResponseReader {
-    fn default() -> Self {
-        Self {
-            stage: ResponseStage::Head,
-            pieces: Vec::new(),
-            start: None,
-            payload: None,
-            got_continue: false,
-            interim: 0,
-        }
-    }
+/// A response whose head was judged.
+#[derive(Debug)]
+struct JudgedResponse {
+    start: ResponseStart,
+    body: BodyDecoder,
+    expected: ExpectedBody,
 }
 
 impl ResponseReader {
@@ -87,10 +70,7 @@ impl ResponseReader {
         pool: &Pool,
         judge: impl FnMut(&ResponseHead<'_>, Option<&[u8]>) -> Result<HeadVerdict, ResponseError>,
     ) -> Result<usize, ResponseError> {
-        let used = match self.stage {
-            ResponseStage::Head => self.feed_head(bytes, method, judge)?,
-            _ => 0,
-        };
+        let used = if self.judged.is_none() { self.feed_head(bytes, method, judge)? } else { 0 };
         Ok(used + self.feed_body(&bytes[used..], pool)?)
     }
 
@@ -110,14 +90,11 @@ impl ResponseReader {
         ends: bool,
         mut judge: impl FnMut(&ResponseHead<'_>, Option<&[u8]>) -> Result<HeadVerdict, ResponseError>,
     ) -> Result<(), ResponseError> {
-        let HeadVerdict { verdict, kind, origin_aborts, payload } = judge(head, mark)?;
-        self.start =
-            Some(ResponseStart { status: head.status, verdict, kind, origin_aborts, persists: true });
-        self.payload = Some(payload);
-        self.stage = match head.body(method) {
-            BodyFraming::None | BodyFraming::Length(0) => ResponseStage::MergedInterval,
-            _ => ResponseStage::UntilClose,
+        let framing = match head.body(method) {
+            BodyFraming::None | BodyFraming::Length(0) => BodyFraming::None,
+            _ => BodyFraming::UntilClose,
         };
+        self.judged = Some(JudgedResponse::new(head, judge(head, mark)?, framing, true));
         if ends { self.end() } else { Ok(()) }
     }
 
@@ -129,32 +106,28 @@ impl ResponseReader {
 
     /// Ends the response with its connection.
     pub fn end(&mut self) -> Result<(), ResponseError> {
-        match self.stage {
-            ResponseStage::MergedInterval => Ok(()),
-            ResponseStage::Head => Err(ResponseError::HeadCutOff(self.pieces.len())),
-            ResponseStage::ReceivedBody { .. } | ResponseStage::Chunked(_) => Err(self.cut_off()),
-            ResponseStage::UntilClose => {
-                if let Some(payload) = &self.payload {
-                    payload.end().map_err(|_| payload.cut_off())?;
-                }
-                self.stage = ResponseStage::MergedInterval;
-                Ok(())
-            }
+        let Some(JudgedResponse { body, expected, .. }) = &mut self.judged else {
+            return Err(ResponseError::HeadCutOff(self.pieces.len()));
+        };
+        if body.is_done() || (body.end() && expected.end().is_ok()) {
+            Ok(())
+        } else {
+            Err(expected.cut_off())
         }
     }
 
     pub fn is_complete(&self) -> bool {
-        matches!(self.stage, ResponseStage::MergedInterval)
+        self.judged.as_ref().is_some_and(|judged| judged.body.is_done())
     }
 
     /// True if 100 has come, and nothing after it.
     pub fn is_continue(&self) -> bool {
-        self.got_continue && self.start.is_none()
+        self.got_continue && self.judged.is_none()
     }
 
     /// Facts of the head; none before it is complete.
     pub fn start(&self) -> Option<&ResponseStart> {
-        self.start.as_ref()
+        self.judged.as_ref().map(|judged| &judged.start)
     }
 
     /// Body bytes so far.
@@ -163,11 +136,7 @@ impl ResponseReader {
     }
 
     pub fn body_bytes(&self) -> u64 {
-        self.payload.as_ref().map_or(0, ExpectedBody::received)
-    }
-
-    fn cut_off(&self) -> ResponseError {
-        self.payload.as_ref().map_or(ResponseError::HeadCutOff(0), ExpectedBody::cut_off)
+        self.judged.as_ref().map_or(0, |judged| judged.expected.received())
     }
 
     fn feed_head(
@@ -208,59 +177,32 @@ impl ResponseReader {
                 }
                 _ => {}
             }
-            let HeadVerdict { verdict, kind, origin_aborts, payload } = judge(&head, mark)?;
-            let persists = head.persists(method);
-            self.start = Some(ResponseStart { status: head.status, verdict, kind, origin_aborts, persists });
-            self.payload = Some(payload);
-            self.stage = match head.body(method) {
-                BodyFraming::None | BodyFraming::Length(0) => ResponseStage::MergedInterval,
-                BodyFraming::Length(left) => ResponseStage::ReceivedBody { left },
-                BodyFraming::Chunked => ResponseStage::Chunked(Decoder::new()),
-                BodyFraming::UntilClose => ResponseStage::UntilClose,
-            };
+            let verdict = judge(&head, mark)?;
+            let (framing, persists) = (head.body(method), head.persists(method));
+            self.judged = Some(JudgedResponse::new(&head, verdict, framing, persists));
             // Earlier pieces were counted as used when they came.
             return Ok(from - before);
         }
     }
 
     fn feed_body(&mut self, bytes: &[u8], pool: &Pool) -> Result<usize, ResponseError> {
-        let Some(payload) = &mut self.payload else { return Ok(0) };
-        match &mut self.stage {
-            ResponseStage::Head | ResponseStage::MergedInterval => Ok(0),
-            ResponseStage::ReceivedBody { left } => {
-                let used = (*left).min(bytes.len() as u64) as usize;
-                payload.feed(&bytes[..used], pool)?;
-                *left -= used as u64;
-                if *left == 0 {
-                    // The length of a whole object was compared when its head came.
-                    if !payload.is_whole() {
-                        payload.end()?;
-                    }
-                    self.stage = ResponseStage::MergedInterval;
-                }
-                Ok(used)
-            }
-            ResponseStage::UntilClose => {
-                payload.feed(bytes, pool)?;
-                Ok(bytes.len())
-            }
-            ResponseStage::Chunked(decoder) => {
-                let mut used = 0;
-                loop {
-                    let (piece, length) = decoder.next(&bytes[used..]).map_err(ResponseError::Chunk)?;
-                    used += length;
-                    match piece {
-                        Piece::Data(slice) => payload.feed(slice, pool)?,
-                        Piece::NeedMore => return Ok(used),
-                        Piece::End => {
-                            payload.end()?;
-                            self.stage = ResponseStage::MergedInterval;
-                            return Ok(used);
-                        }
-                    }
-                }
-            }
+        let Some(JudgedResponse { body, expected, .. }) = &mut self.judged else { return Ok(0) };
+        if body.is_done() {
+            return Ok(0);
         }
+        let used = body.decode(bytes, |data| expected.feed(data, pool))?;
+        if body.is_done() {
+            expected.end()?;
+        }
+        Ok(used)
+    }
+}
+
+impl JudgedResponse {
+    fn new(head: &ResponseHead<'_>, verdict: HeadVerdict, framing: BodyFraming, persists: bool) -> Self {
+        let HeadVerdict { verdict, kind, origin_aborts, payload } = verdict;
+        let start = ResponseStart { status: head.status, verdict, kind, origin_aborts, persists };
+        Self { start, body: BodyDecoder::new(framing), expected: payload }
     }
 }
 

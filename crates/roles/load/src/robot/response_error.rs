@@ -18,7 +18,7 @@ pub enum ResponseError {
     Head(HeadError),
     /// A chunked body that is none.
     #[error("{0}")]
-    Chunk(ChunkError),
+    Chunk(#[from] ChunkError),
     /// A coded body that is none.
     #[error("{0}")]
     Coding(GzipError),
@@ -36,7 +36,7 @@ pub enum ResponseError {
     HeadCutOff(usize),
     /// HTTP, but not the response that it must be.
     #[error("{0}")]
-    CheckError(CheckError),
+    Check(#[from] CheckError),
 }
 
 impl ResponseError {
@@ -50,13 +50,7 @@ impl ResponseError {
             | ResponseError::Upgrade
             | ResponseError::EndlessInterim => ErrorKind::Malformed,
             ResponseError::HeadCutOff(_) => ErrorKind::TruncatedBody,
-            ResponseError::CheckError(wrong) => wrong.kind(),
+            ResponseError::Check(error) => error.kind(),
         }
-    }
-}
-
-impl From<CheckError> for ResponseError {
-    fn from(wrong: CheckError) -> Self {
-        ResponseError::CheckError(wrong)
     }
 }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use assay_base::clock::monotonic_ns;
 use assay_http::framing::BodyFraming;
 use assay_net::body::Chunk;
-use assay_net::exchange::{ClientLimits, Exchange, ResponseFraming};
+use assay_net::exchange::{ClientLimits, Exchange};
 use assay_net::fields;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -94,14 +94,22 @@ impl CollectorClient {
         if is_not_modified && response.status != 304 {
             self.note(304, &response);
             response.write_not_modified(&mut self.text);
-            self.write_tail(age_s, response.named(), ResponseFraming::None);
+            self.write_tail(age_s, response.named(), BodyFraming::None);
             return self.write_text().await;
         }
         self.note(if is_not_modified { 304 } else { response.status }, &response);
-        let framing = self.framing(&response, client_request.head.method);
         self.text.extend_from_slice(response.head());
+        if client_request.head.method == "HEAD" {
+            // The recording of a failure has a text, which a HEAD does not get.
+            if let Some(bytes) = response.length {
+                fields::append_number(&mut self.text, "Content-Length", bytes);
+            }
+            self.write_tail(age_s, response.named(), BodyFraming::None);
+            return self.write_text().await;
+        }
+        let framing = self.exchange.framing_for(response.status, response.framing);
         self.write_tail(age_s, response.named(), framing);
-        if matches!(framing, ResponseFraming::None | ResponseFraming::Described(_)) {
+        if framing == BodyFraming::None {
             return self.write_text().await;
         }
         self.replay_body(&reader, base_ns, framing).await
@@ -147,7 +155,7 @@ impl CollectorClient {
         &mut self,
         reader: &RecordingReader,
         base_ns: u64,
-        framing: ResponseFraming,
+        framing: BodyFraming,
     ) -> io::Result<()> {
         loop {
             let now_ns = monotonic_ns();
@@ -193,7 +201,7 @@ impl CollectorClient {
         self.sent.body_bytes = if is_head { 0 } else { text.len() as u64 + 1 };
         self.text.clear();
         self.text.extend_from_slice(response.head());
-        self.write_tail(None, b"", ResponseFraming::Length(text.len() as u64 + 1));
+        self.write_tail(None, b"", BodyFraming::Length(text.len() as u64 + 1));
         if !is_head {
             self.text.extend_from_slice(text.as_bytes());
             self.text.push(b'\n');
@@ -201,19 +209,9 @@ impl CollectorClient {
         self.write_text().await
     }
 
-    fn framing(&mut self, response: &RecordedResponse, method: &str) -> ResponseFraming {
-        match (response.framing, response.length) {
-            // The recording of a failure has a text, which a HEAD does not get.
-            (BodyFraming::None | BodyFraming::Length(_), Some(bytes)) if method == "HEAD" => {
-                ResponseFraming::Described(bytes)
-            }
-            (framing, _) => self.exchange.framing_for(response.status, framing),
-        }
-    }
-
     /// Appends `Age`, the mark of a lost response, and the hop-by-hop fields with those names that the origin listed in
     /// `Connection`.
-    fn write_tail(&mut self, age_s: Option<u64>, named: &[u8], framing: ResponseFraming) {
+    fn write_tail(&mut self, age_s: Option<u64>, named: &[u8], framing: BodyFraming) {
         if let Some(seconds) = age_s {
             fields::append_number(&mut self.text, "Age", seconds);
         }
@@ -232,7 +230,7 @@ impl CollectorClient {
     }
 
     /// Sends `text` and `batch`, and ends the chunked coding if `is_last`.
-    async fn write(&mut self, framing: ResponseFraming, is_last: bool) -> io::Result<()> {
+    async fn write(&mut self, framing: BodyFraming, is_last: bool) -> io::Result<()> {
         let bytes: usize = self.batch.iter().map(|part| part.len()).sum();
         self.exchange.write_body(&[&self.text], &self.batch, framing, is_last).await?;
         self.text.clear();

@@ -6,17 +6,17 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
 use std::rc::Rc;
+use std::slice;
 use std::sync::Arc;
 use std::task::Poll;
 
 use crate::spec::When;
 use assay_base::clock::monotonic_ns;
-use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, ChunkError, LAST_CHUNK, chunk_head};
+use assay_http::chunked::{ChunkError, LAST_CHUNK};
 use assay_http::field::Field;
 use assay_http::framing::BodyFraming;
 use assay_http::head::{ResponseHead, Version};
-use assay_net::body::{BodyError, BodyReader};
-use assay_net::exchange::ResponseFraming;
+use assay_net::body::{BodyError, BodyReader, Chunk};
 use assay_net::fields;
 use assay_net::interim;
 use assay_net::upstream::{ReceivedHead, UNREQUESTED_UPGRADE, Upstream, UpstreamError};
@@ -294,13 +294,18 @@ impl<'c> ClientExchange<'c> {
         let first_byte_ns = first_ns.saturating_sub(self.fanout.measurement.sent_ns);
         self.fanout.measurement.first_byte_ns = self.is_timed.then_some(first_byte_ns);
         self.fanout.measurement.head_bytes = head_bytes.len() as u64;
-        let out = OutgoingFraming::new(&self.fanout.request, framing);
-        self.client.exchange.persists &= out.is_delimited && !shared.is_stopping.get();
-        let mut pending = out.head(passing, self.client.exchange.persists, &self.fanout.request);
+        let to_client = match framing {
+            BodyFraming::Chunked if self.fanout.request.summary.version == Version::Http10 => {
+                BodyFraming::UntilClose
+            }
+            framing => framing,
+        };
+        self.client.exchange.persists &= to_client != BodyFraming::UntilClose && !shared.is_stopping.get();
+        let mut head = passing;
+        append_framing(&mut head, to_client, self.client.exchange.persists, &self.fanout.request);
         let mut body = BodyReader::new(framing);
         if body.is_done() || upstream.connection.input.unread().is_empty() {
-            self.write(&[&pending]).await;
-            pending.clear();
+            self.write(&mut head, &[], to_client, false).await;
         }
         let mut taken = DeferredDigest::new(digester);
         let mut last_ns = first_ns;
@@ -309,11 +314,12 @@ impl<'c> ClientExchange<'c> {
             match body.next(&mut upstream.connection, limit).await {
                 Ok(Some(chunk)) => {
                     last_ns = monotonic_ns();
-                    self.write_chunk(&mut pending, &chunk, out.is_chunked, body.is_done()).await;
+                    self.write(&mut head, slice::from_ref(&chunk), to_client, body.is_done()).await;
                     self.fanout.measurement.body_bytes += chunk.len() as u64;
                     taken.push(chunk);
                 }
-                Ok(None) => self.write_end(&mut pending, out.is_chunked).await,
+                // The last bytes were not known to be the last.
+                Ok(None) => self.write(&mut head, &[], to_client, true).await,
                 Err(error) => self.fanout.measurement.error = Some(error.into()),
             }
             let left = self.is_gone() && self.fanout.measurement.body_bytes > DRAINED_MAX_BYTES;
@@ -350,10 +356,7 @@ impl<'c> ClientExchange<'c> {
         match is_whole && !is_gone {
             true => Ok(()),
             // A body that broke off must not look complete.
-            false => Err(self.client.exchange.abort(match out.is_delimited {
-                true => ResponseFraming::None,
-                false => ResponseFraming::UntilClose,
-            })),
+            false => Err(self.client.exchange.abort(to_client)),
         }
     }
 
@@ -361,12 +364,15 @@ impl<'c> ClientExchange<'c> {
         self.fanout.measurement.error == Some(ResponseError::ClientGone)
     }
 
-    /// Writes to the client unless it has left. A failed write means that it has.
-    async fn write(&mut self, pieces: &[&[u8]]) {
-        if self.is_gone() {
+    /// Writes `head` once, and a part of the body, to the client unless it has left. A failed write means that it has.
+    async fn write(&mut self, head: &mut Vec<u8>, chunks: &[Chunk], framing: BodyFraming, is_last: bool) {
+        let head = std::mem::take(head);
+        let is_nothing = head.is_empty() && chunks.is_empty() && framing != BodyFraming::Chunked;
+        if is_nothing || self.is_gone() {
             return;
         }
-        let mut written = pin!(self.client.exchange.write(pieces));
+        let head: [&[u8]; 1] = [&head];
+        let mut written = pin!(self.client.exchange.write_body(&head, chunks, framing, is_last));
         let at_once = poll_fn(|cx| Poll::Ready(written.as_mut().poll(cx))).await;
         let written = match at_once {
             Poll::Ready(written) => written,
@@ -378,27 +384,6 @@ impl<'c> ClientExchange<'c> {
         if written.is_err() {
             self.fanout.measurement.error = Some(ResponseError::ClientGone);
         }
-    }
-
-    async fn write_chunk(&mut self, pending: &mut Vec<u8>, chunk: &[u8], is_chunked: bool, is_last: bool) {
-        let mut room = [0; CHUNK_HEAD_BYTES];
-        if is_chunked {
-            let size = chunk_head(chunk.len() as u64, &mut room);
-            let last = if is_last { LAST_CHUNK } else { &[] };
-            self.write(&[pending.as_slice(), size, chunk, CHUNK_END, last]).await;
-        } else {
-            self.write(&[pending.as_slice(), chunk]).await;
-        }
-        pending.clear();
-    }
-
-    /// Writes the end of a body whose last bytes were not known to be the last.
-    async fn write_end(&mut self, pending: &mut Vec<u8>, is_chunked: bool) {
-        let last = if is_chunked { LAST_CHUNK } else { &[] };
-        if !pending.is_empty() || !last.is_empty() {
-            self.write(&[pending.as_slice(), last]).await;
-        }
-        pending.clear();
     }
 }
 
@@ -423,36 +408,19 @@ impl HeadEvent {
     }
 }
 
-/// Framing of the response to the client.
-struct OutgoingFraming {
-    is_chunked: bool,
-    /// The end is recognisable without the end of the connection.
-    is_delimited: bool,
-}
-
-impl OutgoingFraming {
-    fn new(request: &ReceivedRequest, framing: BodyFraming) -> Self {
-        let is_chunked = framing == BodyFraming::Chunked && request.summary.version == Version::Http11;
-        let is_delimited = is_chunked || matches!(framing, BodyFraming::None | BodyFraming::Length(_));
-        Self { is_chunked, is_delimited }
+/// Completes the head of the response to `request`.
+fn append_framing(head: &mut Vec<u8>, framing: BodyFraming, persists: bool, request: &ReceivedRequest) {
+    if framing == BodyFraming::Chunked {
+        head.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }
-
-    /// Completes the head.
-    fn head(&self, passing: Vec<u8>, persists: bool, request: &ReceivedRequest) -> Vec<u8> {
-        let mut out = passing;
-        if self.is_chunked {
-            out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
-        }
-        out.extend_from_slice(match (persists, request.summary.version) {
-            (false, _) => &b"Connection: close\r\n"[..],
-            // HTTP/1.0 needs an explicit keep-alive.
-            (true, Version::Http10) if request.old_style => b"Proxy-Connection: keep-alive\r\n",
-            (true, Version::Http10) => b"Connection: keep-alive\r\n",
-            (true, Version::Http11) => b"",
-        });
-        out.extend_from_slice(b"\r\n");
-        out
-    }
+    head.extend_from_slice(match (persists, request.summary.version) {
+        (false, _) => &b"Connection: close\r\n"[..],
+        // HTTP/1.0 needs an explicit keep-alive.
+        (true, Version::Http10) if request.old_style => b"Proxy-Connection: keep-alive\r\n",
+        (true, Version::Http10) => b"Connection: keep-alive\r\n",
+        (true, Version::Http11) => b"",
+    });
+    head.extend_from_slice(b"\r\n");
 }
 
 /// Whether a field is the Collector's `Via`, which clients must not see.

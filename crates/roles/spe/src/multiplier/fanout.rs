@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::spec::Turns;
 use assay_base::clock::monotonic_ns;
-use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, LAST_CHUNK, chunk_head};
+use assay_http::chunked::{CHUNK_END, CHUNK_HEAD_BYTES, LAST_CHUNK, append_chunk};
 use assay_http::framing::BodyFraming;
 use assay_net::body::Chunk;
 use assay_record::spe::Verdict;
@@ -184,11 +184,7 @@ fn delimited(body: Vec<u8>, framing: BodyFraming) -> Vec<u8> {
         return body;
     }
     let mut out = Vec::with_capacity(body.len() + CHUNK_HEAD_BYTES + LAST_CHUNK.len() + CHUNK_END.len());
-    if !body.is_empty() {
-        out.extend_from_slice(chunk_head(body.len() as u64, &mut [0; CHUNK_HEAD_BYTES]));
-        out.extend_from_slice(&body);
-        out.extend_from_slice(CHUNK_END);
-    }
+    append_chunk(&mut out, &body);
     out.extend_from_slice(LAST_CHUNK);
     out
 }

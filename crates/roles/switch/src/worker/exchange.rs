@@ -15,6 +15,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use assay_cluster::dispatch::ServerId;
+use assay_http::framing::BodyFraming;
 use assay_http::head::{HeadError, ResponseHead};
 use thiserror::Error;
 
@@ -26,18 +27,17 @@ use super::splice::SpliceEnd;
 use super::transport::Transport;
 use crate::messages::WorkerReport;
 use crate::request::RequestRefusal;
-use crate::response::{self, ClientFraming};
+use crate::response;
 use crate::tally::add;
 use crate::upgrade;
 use assay_net::buffers::{InputBuffer, poll_deadline, write_all};
-use assay_net::carrier::Carrier;
 use assay_net::connection::Connection;
 use assay_net::deadlines::Deadline;
 use assay_net::exchange::Transport as _;
 use assay_net::http2;
 use assay_net::interim;
 use assay_net::limits::MAX_INTERIM_RESPONSES;
-use assay_net::relay::{RelayStep, relay_step};
+use assay_net::relay::{RelayStep, RelayedBody, relay_step};
 
 /// Bytes of a body that arrived with the head are copied behind it up to this size: cheaper than a second slice.
 const COPY_MAX_BYTES: usize = 4096;
@@ -343,8 +343,8 @@ impl SwitchClient {
             // The head, written already, states that the connection stays open; it does not, as part of the request is unread.
             self.append_connection_close();
         }
-        let mut carrier = Carrier::new(facts.from_server, facts.to_client == ClientFraming::Chunked);
-        let taken = self.take_buffered_body(&mut carrier, upstream.input.unread());
+        let mut body = RelayedBody::new(facts.from_server, facts.to_client == BodyFraming::Chunked);
+        let taken = self.take_buffered_body(&mut body, upstream.input.unread());
         let Ok((taken, plain)) = taken else {
             // Nothing was sent to the client yet, so it can still get an error response.
             let loss =
@@ -353,7 +353,7 @@ impl SwitchClient {
             drop(slot);
             return Box::pin(self.send_own(pending, loss.status(), &loss.to_string())).await;
         };
-        if carrier.is_done() && plain == 0 {
+        if body.is_done() && plain == 0 {
             // The whole body is here: the server is free before the client has it.
             upstream.input.consume(taken);
             slot.has_response = true;
@@ -368,15 +368,15 @@ impl SwitchClient {
                 && self.exchange.connection.input.unread().is_empty();
             let written = if is_last { self.exchange.connection.stream.write_last(&self.out)? } else { 0 };
             self.write_to_client(written, &[], timeouts.client_request).await?;
-            forwarded.bytes = carrier.payload;
+            forwarded.bytes = body.content_bytes;
             return Ok(forwarded);
         }
         self.write_to_client(0, &upstream.input.unread()[taken - plain..taken], timeouts.client_request)
             .await?;
         upstream.input.consume(taken);
         upstream.input.release_if_empty(&shared.resources.memory);
-        let is_whole = Box::pin(self.relay_rest(&mut upstream, &mut carrier, &slot, pending)).await;
-        forwarded.bytes = carrier.payload;
+        let is_whole = Box::pin(self.relay_rest(&mut upstream, &mut body, &slot, pending)).await;
+        forwarded.bytes = body.content_bytes;
         // A client that goes away does not count against the server.
         slot.has_response = !matches!(is_whole, Ok(false));
         if is_whole? {
@@ -384,7 +384,7 @@ impl SwitchClient {
         } else {
             // The client recognises the truncated body by the end of the connection.
             self.exchange.persists = false;
-            if facts.to_client == ClientFraming::UntilClose {
+            if facts.to_client == BodyFraming::UntilClose {
                 self.reset();
             }
         }
@@ -395,17 +395,17 @@ impl SwitchClient {
     async fn relay_rest(
         &mut self,
         upstream: &mut Upstream,
-        carrier: &mut Carrier,
+        body: &mut RelayedBody,
         slot: &Slot,
         pending: &PendingRequest,
     ) -> io::Result<bool> {
         let timeouts = pending.routing.setup.config.timeouts;
-        if let SpliceEnd::Broken = Box::pin(self.splice_body(upstream, carrier, slot, pending)).await? {
+        if let SpliceEnd::Broken = Box::pin(self.splice_body(upstream, body, slot, pending)).await? {
             self.report_failure(slot);
             return Ok(false);
         }
-        let mut earned = carrier.payload;
-        while !carrier.is_done() {
+        let mut earned = body.content_bytes;
+        while !body.is_done() {
             self.exchange.connection.deadline.set(timeouts.response);
             self.out.clear();
             let to = &self.exchange.connection;
@@ -414,7 +414,7 @@ impl SwitchClient {
                 &mut upstream.stream,
                 &to.deadline,
                 &mut upstream.input,
-                carrier,
+                body,
                 &mut self.out,
                 |bytes| to.stream.try_write(bytes),
             );
@@ -436,8 +436,8 @@ impl SwitchClient {
                 self.write_to_client(0, &[], timeouts.client_request).await?;
             }
             // Bytes that the client took at once earn it time here; the rest earned it while it was written.
-            self.exchange.connection.deadline.credit((carrier.payload - earned).saturating_sub(left));
-            earned = carrier.payload;
+            self.exchange.connection.deadline.credit((body.content_bytes - earned).saturating_sub(left));
+            earned = body.content_bytes;
         }
         Ok(true)
     }
@@ -468,12 +468,12 @@ impl SwitchClient {
 
     /// Takes the bytes of the body that arrived with its head. Returns how many were taken, and how many of those, at their end,
     /// are still to be written from the input buffer. An error: the chunked coding is broken.
-    fn take_buffered_body(&mut self, carrier: &mut Carrier, bytes: &[u8]) -> Result<(usize, usize), ()> {
-        if carrier.is_plain() && bytes.len() > COPY_MAX_BYTES {
-            let taken = carrier.take_plain(bytes.len());
+    fn take_buffered_body(&mut self, body: &mut RelayedBody, bytes: &[u8]) -> Result<(usize, usize), ()> {
+        if body.plain_left().is_some() && bytes.len() > COPY_MAX_BYTES {
+            let taken = body.take_plain(bytes.len());
             return Ok((taken, taken));
         }
-        carrier.take(bytes, &mut self.out).map(|taken| (taken, 0)).map_err(drop)
+        body.take(bytes, &mut self.out).map(|taken| (taken, 0)).map_err(drop)
     }
 
     /// Returns a connection to the pool if it can be used again.

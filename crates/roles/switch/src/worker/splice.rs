@@ -18,9 +18,9 @@ use super::socket::Socket;
 use super::transport::Transport;
 use crate::config::Splice;
 use assay_net::buffers::poll_deadline;
-use assay_net::carrier::Carrier;
 use assay_net::connection::Connection;
 use assay_net::deadlines::Deadline;
+use assay_net::relay::RelayedBody;
 
 /// Bodies with less than this left are copied. Measured with `scripts/layer4-cost.sh`.
 const SPLICE_MIN_BYTES: u64 = 128 * 1024;
@@ -40,7 +40,7 @@ impl SwitchClient {
     pub(super) async fn splice_body(
         &mut self,
         upstream: &mut Upstream,
-        carrier: &mut Carrier,
+        body: &mut RelayedBody,
         slot: &Slot,
         pending: &PendingRequest,
     ) -> io::Result<SpliceEnd> {
@@ -50,7 +50,7 @@ impl SwitchClient {
             Splice::Always => 1,
             Splice::Auto => SPLICE_MIN_BYTES,
         };
-        if carrier.plain_left().is_none_or(|left| left < least) || !upstream.input.unread().is_empty() {
+        if body.plain_left().is_none_or(|left| left < least) || !upstream.input.unread().is_empty() {
             return Ok(SpliceEnd::Done);
         }
         let Connection { stream: to, deadline, .. } = &self.exchange.connection;
@@ -60,17 +60,17 @@ impl SwitchClient {
         // Without a descriptor for a pipe, bytes are copied.
         let Ok(mut pipe) = self.shared.pipes.take() else { return Ok(SpliceEnd::Done) };
         let timeouts = setup.config.timeouts;
-        let before = carrier.payload;
+        let before = body.content_bytes;
         let moved = loop {
-            let Some(left) = carrier.plain_left() else { break Ok(SpliceEnd::Done) };
+            let Some(left) = body.plain_left() else { break Ok(SpliceEnd::Done) };
             let most = usize::try_from(left.min(SPLICE_MAX_BYTES)).unwrap_or(usize::MAX);
             let filled = fill(server, &mut pipe, most, deadline, timeouts.response);
             let filled = until_client_gone(to, deadline, pin!(filled)).await;
             match filled {
                 Err(error) => break Err(error),
-                Ok(Ok(0)) if carrier.end(&mut self.out) => break Ok(SpliceEnd::Done),
+                Ok(Ok(0)) if body.end(&mut self.out) => break Ok(SpliceEnd::Done),
                 Ok(Ok(0)) => break Ok(SpliceEnd::Broken),
-                Ok(Ok(count)) => drop(carrier.take_plain(count)),
+                Ok(Ok(count)) => drop(body.take_plain(count)),
                 Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => break Ok(SpliceEnd::Done),
                 Ok(Err(_)) => break Ok(SpliceEnd::Broken),
             }
@@ -79,7 +79,7 @@ impl SwitchClient {
             }
         };
         setup.tally(pending.routing.class(), Some(slot.server.id)).with(|tally| {
-            tally.spliced += carrier.payload - before;
+            tally.spliced += body.content_bytes - before;
         });
         moved
     }

@@ -20,14 +20,14 @@ use super::server::Upstream;
 use super::slot::Slot;
 use crate::request::RequestRefusal;
 use assay_net::buffers::poll_deadline;
-use assay_net::carrier::Carrier;
 use assay_net::connection::Connection;
 use assay_net::interim;
 use assay_net::limits::MAX_INTERIM_RESPONSES;
+use assay_net::relay::RelayedBody;
 
 struct Upload<'u> {
     upstream: &'u mut Upstream,
-    carrier: Carrier,
+    body: RelayedBody,
     /// Bytes for the server, of which `written` are written.
     out: Vec<u8>,
     written: usize,
@@ -61,7 +61,7 @@ impl SwitchClient {
         let config = &pending.routing.setup.config;
         let mut upload = Upload {
             upstream,
-            carrier: Carrier::new(pending.facts.body, pending.facts.body == BodyFraming::Chunked),
+            body: RelayedBody::new(pending.facts.body, pending.facts.body == BodyFraming::Chunked),
             out: shared.resources.memory.get(),
             written: 0,
             interim: Vec::new(),
@@ -136,7 +136,7 @@ impl Upload<'_> {
                 }
                 continue;
             }
-            if self.carrier.is_done() {
+            if self.body.is_done() {
                 return Poll::Ready(Ok(UploadEnd::Whole));
             }
             if self.written > 0 {
@@ -194,12 +194,12 @@ impl Upload<'_> {
     ) -> Poll<io::Result<Option<UploadEnd>>> {
         let shared = Rc::clone(&client.shared);
         let memory = &shared.resources.memory;
-        let Self { carrier, out, .. } = self;
+        let Self { body, out, .. } = self;
         let (taken, has_ended) = if client.exchange.connection.input.unread().is_empty() {
             let Connection { stream, input, deadline, .. } = &mut client.exchange.connection;
             let read = memory.poll_read(stream, cx, |bytes| {
                 deadline.credit(bytes.len() as u64);
-                let taken = carrier.take(bytes, out);
+                let taken = body.take(bytes, out);
                 if let Ok(taken) = taken {
                     input.append(&bytes[taken..], memory);
                 }
@@ -207,7 +207,7 @@ impl Upload<'_> {
             });
             std::task::ready!(read)?
         } else {
-            let taken = carrier.take(client.exchange.connection.input.unread(), out);
+            let taken = body.take(client.exchange.connection.input.unread(), out);
             if let Ok(taken) = taken {
                 client.exchange.connection.input.consume(taken);
                 client.exchange.connection.input.release_if_empty(memory);
@@ -217,7 +217,7 @@ impl Upload<'_> {
         Poll::Ready(Ok(match (taken, has_ended, self.max_bytes) {
             (Err(_), _, _) => Some(UploadEnd::Refused(RequestRefusal::BadChunk)),
             (_, true, _) => Some(UploadEnd::ClientGone),
-            (_, _, Some(most)) if self.carrier.payload > most => {
+            (_, _, Some(most)) if self.body.content_bytes > most => {
                 Some(UploadEnd::Refused(RequestRefusal::BodyTooLong(most)))
             }
             _ => None,

@@ -10,14 +10,13 @@ use std::time::Duration;
 use assay_base::metrics::text;
 use assay_http::coding::{Accepted, Coding, GzipWriter};
 use assay_http::field::list;
+use assay_http::framing::BodyFraming;
 use assay_http::head::RequestHead;
 use assay_http::status::reason;
 use assay_net::allowed_hosts::is_allowed_host;
 use assay_net::connection::Resources;
 use assay_net::connection_limit::{ConnectionLimit, ConnectionSlot};
-use assay_net::exchange::{
-    self, AfterResponse, ClientLimits, Exchange, Handler, Refusal, Request, ResponseFraming,
-};
+use assay_net::exchange::{self, AfterResponse, ClientLimits, Exchange, Handler, Refusal, Request};
 use assay_net::limits::MIN_BODY_RATE;
 use assay_net::listen;
 use tokio::net::{TcpListener, TcpStream};
@@ -285,8 +284,7 @@ async fn send(exchange: &mut Exchange, response: &HttpResponse, head_only: bool)
     }
     head += response.extra;
     let mut head = head.into_bytes();
-    let framing =
-        if has_body { ResponseFraming::Length(response.body.len() as u64) } else { ResponseFraming::None };
+    let framing = if has_body { BodyFraming::Length(response.body.len() as u64) } else { BodyFraming::None };
     exchange.append_framing(&mut head, framing);
     exchange.write(&[&head, if head_only { &[] } else { &response.body }]).await
 }

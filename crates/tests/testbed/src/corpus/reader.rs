@@ -1,7 +1,7 @@
 //! A server that reads a stream of requests and knows nothing but this crate.
 
-use assay_http::chunked::{Decoder, Piece};
-use assay_http::framing::BodyFraming;
+use assay_http::chunked::ChunkError;
+use assay_http::framing::{BodyDecoder, BodyFraming};
 use assay_http::head::RequestHead;
 use assay_http::target::Target;
 
@@ -74,15 +74,11 @@ pub fn take(bytes: &[u8]) -> Result<Taken, Ending> {
 
 /// A chunked body and how many bytes it takes.
 pub fn unchunk(bytes: &[u8]) -> Result<(Vec<u8>, usize), Ending> {
-    let (mut decoder, mut body, mut at) = (Decoder::new(), Vec::new(), 0);
-    loop {
-        let next = decoder.next(&bytes[at..]);
-        let (piece, used) = next.map_err(|_| Ending::Refused { status: 400, in_body: true })?;
-        at += used;
-        match piece {
-            Piece::Data(data) => body.extend_from_slice(data),
-            Piece::NeedMore => return Err(Ending::Waits { in_body: true }),
-            Piece::End => return Ok((body, at)),
-        }
-    }
+    let (mut decoder, mut body) = (BodyDecoder::new(BodyFraming::Chunked), Vec::new());
+    let decoded = decoder.decode(bytes, |data| {
+        body.extend_from_slice(data);
+        Ok::<_, ChunkError>(())
+    });
+    let used = decoded.map_err(|_| Ending::Refused { status: 400, in_body: true })?;
+    if decoder.is_done() { Ok((body, used)) } else { Err(Ending::Waits { in_body: true }) }
 }
