@@ -6,7 +6,7 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::HttpVersion;
 
 use super::recorder::{Received, XactEnd};
-use super::response::ResponseStart;
+use super::response::FinishedResponse;
 use super::setup::RobotSetup;
 use super::worker::{RobotKey, Trigger, Worker};
 use super::xact::{Xact, XactKey};
@@ -15,15 +15,9 @@ use assay_net::rx_timestamps::min_unread_us;
 
 impl Worker {
     /// Completes an xact that has its response, without error, and has released its connection.
-    pub fn complete(
-        &mut self,
-        xact_key: XactKey,
-        start: &ResponseStart,
-        body_bytes: u64,
-        now_ns: u64,
-        trigger: &Trigger,
-    ) {
+    pub fn complete(&mut self, xact_key: XactKey, response: &FinishedResponse, trigger: &Trigger) {
         let Some(xact) = self.xacts.remove(xact_key) else { return };
+        let FinishedResponse { status, verdict, kind, body_bytes, ended_ns: now_ns } = *response;
         let sent_ns = xact.sent_ns.unwrap_or(now_ns);
         self.recorder.levels.in_flight -= 1;
         self.recorder.low_response_time.record(now_ns.saturating_sub(sent_ns));
@@ -32,16 +26,16 @@ impl Worker {
         }
         let (unread_us, shares_from) = (trigger.unread_us, self.setup.shares_from);
         self.recorder.ideal_events.extend(xact.ideal_ended(
-            start.kind,
+            kind,
             shares_from,
             &self.control.clock,
             now_ns,
             unread_us,
         ));
-        let outcome = start.verdict.outcome;
-        self.recorder.sample(self.schedule.phase(), &xact, start.kind, outcome, body_bytes, now_ns);
+        let outcome = verdict.outcome;
+        self.recorder.sample(self.schedule.phase(), &xact, kind, outcome, body_bytes, now_ns);
         if let Some(features) = &xact.features {
-            features.count(start.kind, self.recorder.counts(xact.phase));
+            features.count(kind, self.recorder.counts(xact.phase));
         }
         let end_ns = xact.received_ns(now_ns, unread_us);
         let own = OwnDelays {
@@ -50,7 +44,7 @@ impl Worker {
             disturbance: self.control.backlog.disturbance(sent_ns, now_ns),
             ..xact.own
         };
-        let basic = xact.basic && start.kind.is_object();
+        let basic = xact.basic && kind.is_object();
         self.recorder.ideal_events.extend(xact.ideal_settled(
             basic.then_some(body_bytes),
             &self.control.clock,
@@ -63,7 +57,7 @@ impl Worker {
             xact.exposure(outcome, body_bytes, is_pipelined || robot.version == HttpVersion::Http2)
         });
         let recorder = self.recorder.phase(xact.phase);
-        recorder.counts.unsure_outcomes += u64::from(basic && start.verdict.is_unsure);
+        recorder.counts.unsure_outcomes += u64::from(basic && verdict.is_unsure);
         if basic && !caches {
             // A target that stores nothing: the ideal cache would say no to every one.
             recorder.counts.ideal_basic += 1;
@@ -73,7 +67,7 @@ impl Worker {
             method: xact.method,
             request_type: xact.request_type,
             basic,
-            status: start.status,
+            status,
             outcome,
             body_bytes,
             at: xact.instants(end_ns),
@@ -87,8 +81,8 @@ impl Worker {
                 last_byte_ns: Some(end_ns),
                 outcome,
                 error: None,
-                received: Received { status: Some(start.status), body_bytes },
-                fault_met: xact.met_fault(start.kind, outcome),
+                received: Received { status, body_bytes },
+                fault_met: xact.met_fault(kind, outcome),
             },
         );
         self.count_ended(xact.phase);

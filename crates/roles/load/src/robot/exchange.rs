@@ -16,7 +16,7 @@ use super::judge::{HeadJudge, unix_second};
 use super::login::{AuthRequest, SentCredentials};
 use super::memory::{RobotMemory, cnonce};
 use super::request::{OutgoingRequest, PRIORITY_OF_EMBEDDED, PRIORITY_OF_PAGE, write_target};
-use super::response::ResponseStart;
+use super::response::FinishedResponse;
 use super::securing::kind_of_tls;
 use super::setup::RobotSetup;
 use super::special::path_of;
@@ -284,11 +284,11 @@ impl Worker {
         trigger: &Trigger,
     ) {
         let RobotConnection { robot, response, .. } = &self.connections[connection_key];
-        let (robot, body_bytes) = (*robot, response.body_bytes());
-        let Some(start) = response.start().cloned() else { return };
+        let robot = *robot;
+        let Some(response) = response.finished(now_ns) else { return };
         let released = self.xacts[xact_key].release(trigger.unread_us);
         self.close_and_resend_pipelined(connection_key, trigger);
-        self.end_early(xact_key, &ResponseStart { kind, ..start }, body_bytes, now_ns, trigger);
+        self.end_early(xact_key, &FinishedResponse { kind, ..response }, trigger);
         self.robots[robot].delayed_behind_us = released.delayed_us;
         self.fill_slots(robot, &trigger.releasing(Some(released)));
     }
@@ -297,70 +297,53 @@ impl Worker {
     /// fault.
     pub fn end_with_fault(&mut self, xact_key: XactKey, now_ns: u64, trigger: &Trigger) {
         let verdict = CheckVerdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
-        let start = ResponseStart {
-            status: 0,
-            verdict,
-            kind: ResponseKind::Fault,
-            origin_aborts: false,
-            persists: false,
-        };
-        self.end_early(xact_key, &start, 0, now_ns, trigger);
+        let kind = ResponseKind::Fault;
+        let response = FinishedResponse { status: None, verdict, kind, body_bytes: 0, ended_ns: now_ns };
+        self.end_early(xact_key, &response, trigger);
     }
 
     /// Ends an xact that did not get what it requested, and is no error either. Nothing more of its page is launched.
-    pub fn end_early(
-        &mut self,
-        xact_key: XactKey,
-        start: &ResponseStart,
-        body_bytes: u64,
-        now_ns: u64,
-        trigger: &Trigger,
-    ) {
+    pub fn end_early(&mut self, xact_key: XactKey, response: &FinishedResponse, trigger: &Trigger) {
         if let Some(page) = self.xacts[xact_key].own_page() {
             self.give_up_children(page);
         }
-        self.complete(xact_key, start, body_bytes, now_ns, trigger);
+        self.complete(xact_key, response, trigger);
     }
 
     /// Ends the response of a connection's xact, complete and right.
     fn finish(&mut self, connection_key: ConnectionKey, xact_key: XactKey, now_ns: u64, trigger: &Trigger) {
         let RobotConnection { robot, response, .. } = &self.connections[connection_key];
-        let (robot, body_bytes) = (*robot, response.body_bytes());
-        let Some(start) = response.start().cloned() else { return };
+        let robot = *robot;
+        let may_persist = response.start().is_some_and(|start| start.persists);
+        let Some(response) = response.finished(now_ns) else { return };
         let xact = &mut self.xacts[xact_key];
         // The response came before the body was sent: the other side may wait for that.
-        let persists = start.persists && !xact.cancel_continue_wait();
+        let persists = may_persist && !xact.cancel_continue_wait();
         // Whoever comes next should find the connection free: it is let go before anything follows.
         let released = xact.release(trigger.unread_us);
         self.robots[robot].delayed_behind_us = released.delayed_us;
         self.release_connection(connection_key, persists, &trigger.releasing(Some(released)));
-        self.finish_response(xact_key, &start, body_bytes, now_ns, trigger);
+        self.finish_response(xact_key, &response, trigger);
     }
 
     /// Acts on a response that is complete and right.
-    pub fn finish_response(
-        &mut self,
-        xact_key: XactKey,
-        start: &ResponseStart,
-        body_bytes: u64,
-        now_ns: u64,
-        trigger: &Trigger,
-    ) {
-        match start.kind {
+    pub fn finish_response(&mut self, xact_key: XactKey, response: &FinishedResponse, trigger: &Trigger) {
+        let (kind, now_ns) = (response.kind, response.ended_ns);
+        match kind {
             ResponseKind::Redirected(older) => return self.follow_redirect(xact_key, older, now_ns, trigger),
             ResponseKind::Challenged | ResponseKind::ExpectationFailed => {
-                return self.retry(xact_key, start.kind, trigger);
+                return self.retry(xact_key, kind, trigger);
             }
             _ => {}
         }
-        if !start.kind.is_object() {
-            return self.end_early(xact_key, start, body_bytes, now_ns, trigger);
+        if !kind.is_object() {
+            return self.end_early(xact_key, response, trigger);
         }
         let xact = &self.xacts[xact_key];
         if let Some(page) = xact.own_page() {
             self.launch_embedded(page, xact.id.number, u64::MAX, now_ns, trigger);
         }
-        self.complete(xact_key, start, body_bytes, now_ns, trigger);
+        self.complete(xact_key, response, trigger);
     }
 
     /// Follows a redirection: the same xact requests the object at another URL.

@@ -20,7 +20,7 @@ use super::connection::{ConnectionKey, ConnectionList, RobotConnection};
 use super::features::ResponseKind;
 use super::judge::HeadJudge;
 use super::request::WrittenRequest;
-use super::response::{ResponseReader, ResponseStart};
+use super::response::{FinishedResponse, ResponseReader};
 use super::response_error::ResponseError;
 use super::streams::StreamExchange;
 use super::worker::{ReleasedXact, RobotKey, Trigger, Worker};
@@ -321,9 +321,8 @@ impl Worker {
                 connection.is_fresh = false;
                 let released = self.xacts[exchange.xact].release(trigger.unread_us);
                 self.robots[connection.robot].delayed_behind_us = released.delayed_us;
-                let start = exchange.response.start().cloned()?;
-                let body_bytes = exchange.response.body_bytes();
-                self.finish_response(exchange.xact, &start, body_bytes, now_ns, trigger);
+                let response = exchange.response.finished(now_ns)?;
+                self.finish_response(exchange.xact, &response, trigger);
                 return Some(released);
             }
             StreamEvent::Invalid(stream, error) => {
@@ -376,9 +375,8 @@ impl Worker {
         now_ns: u64,
         trigger: &Trigger,
     ) {
-        let Some(start) = exchange.response.start().cloned() else { return };
-        let start = ResponseStart { kind, ..start };
-        self.end_early(exchange.xact, &start, exchange.response.body_bytes(), now_ns, trigger);
+        let Some(response) = exchange.response.finished(now_ns) else { return };
+        self.end_early(exchange.xact, &FinishedResponse { kind, ..response }, trigger);
     }
 
     /// Ends an exchange whose stream the target reset before its response was complete.

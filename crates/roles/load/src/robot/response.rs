@@ -27,6 +27,17 @@ pub struct ResponseStart {
     pub persists: bool,
 }
 
+/// Response of an xact that is over: read to its end, or cut off where it was to be.
+#[derive(Debug, Clone)]
+pub struct FinishedResponse {
+    /// None: the connection was lost before one came.
+    pub status: Option<u16>,
+    pub verdict: CheckVerdict,
+    pub kind: ResponseKind,
+    pub body_bytes: u64,
+    pub ended_ns: u64,
+}
+
 /// Judgement of the head of a response.
 #[derive(Debug)]
 pub struct HeadVerdict {
@@ -128,6 +139,13 @@ impl ResponseReader {
     /// Facts of the head; none before it is complete.
     pub fn start(&self) -> Option<&ResponseStart> {
         self.judged.as_ref().map(|judged| &judged.start)
+    }
+
+    /// The response as far as it has come, if its head was judged.
+    pub fn finished(&self, ended_ns: u64) -> Option<FinishedResponse> {
+        let JudgedResponse { start, expected, .. } = self.judged.as_ref()?;
+        let (status, verdict, kind) = (Some(start.status), start.verdict, start.kind);
+        Some(FinishedResponse { status, verdict, kind, body_bytes: expected.received(), ended_ns })
     }
 
     /// Body bytes so far.

@@ -132,7 +132,7 @@ mod tests {
             method: Method::Get,
             request_type: RequestType::Basic,
             basic: true,
-            status: 200,
+            status: Some(200),
             outcome: Some(Outcome::Hit),
             body_bytes: 10,
             at: Instants { begin: due_ms * MS, sent, first_byte: sent + 5 * MS, last_byte: sent + 9 * MS },

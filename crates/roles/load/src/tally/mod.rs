@@ -131,7 +131,8 @@ pub struct CompletedXact {
     pub request_type: RequestType,
     /// True if the xact counts for hit ratios.
     pub basic: bool,
-    pub status: u16,
+    /// None: the connection was lost before one came, as it was to be.
+    pub status: Option<u16>,
     pub outcome: Option<Outcome>,
     pub body_bytes: u64,
     pub at: Instants,
@@ -207,9 +208,10 @@ impl RobotRecorder {
         self.methods[xact.method as usize] += 1;
         self.types[xact.request_type as usize] += 1;
         match xact.status {
-            200 => self.status_200 += 1,
-            304 => self.status_304 += 1,
-            other => *self.counts.by_status.entry(other).or_default() += 1,
+            None => {}
+            Some(200) => self.status_200 += 1,
+            Some(304) => self.status_304 += 1,
+            Some(other) => *self.counts.by_status.entry(other).or_default() += 1,
         }
         if xact.basic {
             let counts = &mut self.counts;
@@ -339,7 +341,7 @@ mod tests {
             method: Method::Get,
             request_type,
             basic,
-            status: 200,
+            status: Some(200),
             outcome,
             body_bytes: 10,
             at,

@@ -10,6 +10,7 @@ mod health;
 #[path = "../it/identities.rs"]
 mod identities;
 mod identity;
+mod multiplexed;
 mod node;
 #[path = "../it/origins.rs"]
 mod origins;
