@@ -67,6 +67,7 @@ impl BodyReader {
             if !connection.input.unread().is_empty() {
                 let (chunk, used) = self.take(connection.input.unread())?;
                 connection.input.consume(used);
+                connection.release_input();
                 if chunk.is_some() {
                     return Ok(chunk);
                 }

@@ -12,9 +12,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::deadlines::Deadline;
 use crate::limits::{BATCH_CHUNKS, READ_BYTES};
 
-/// Number of buffers that are kept for later, and the largest that is.
-const MAX_KEPT: usize = 1024;
-const MAX_KEPT_BYTES: usize = 128 * 1024;
+/// Bytes of all buffers that are kept for later. A buffer stays as large as it ever was: with a bound on their number alone, a burst would leave
+/// as many as it needed, and with time each of them would grow to the largest.
+const MAX_SPARE_BYTES: usize = 4 * 1024 * 1024;
+/// Bytes of the largest buffer that is kept.
+const MAX_BUFFER_BYTES: usize = 128 * 1024;
+/// Bytes of a new buffer: as much as most heads have.
+pub(crate) const NEW_BYTES: usize = 2048;
 /// Parts in one write: a batch of chunks in chunked coding, behind a head of two parts. Room is made for so many only where there may be
 /// more than a few.
 const MANY_PARTS: usize = BATCH_CHUNKS + 5;
@@ -23,7 +27,14 @@ const FEW_PARTS: usize = 6;
 /// Buffers that connections of a worker share: only those with unread input hold any.
 pub struct BufferPool {
     scratch: RefCell<Box<[u8]>>,
-    spare: RefCell<Vec<Vec<u8>>>,
+    spare: RefCell<SpareBuffers>,
+}
+
+/// Buffers without content, and the bytes that they take.
+#[derive(Default)]
+struct SpareBuffers {
+    buffers: Vec<Vec<u8>>,
+    bytes: usize,
 }
 
 impl Default for BufferPool {
@@ -38,16 +49,27 @@ impl BufferPool {
     }
 
     pub fn get(&self) -> Vec<u8> {
-        self.spare.borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(2048))
+        let mut spare = self.spare.borrow_mut();
+        let Some(buffer) = spare.buffers.pop() else { return Vec::with_capacity(NEW_BYTES) };
+        spare.bytes -= buffer.capacity();
+        buffer
     }
 
     /// Returns a buffer for later use.
     pub fn put(&self, mut buffer: Vec<u8>) {
         let mut spare = self.spare.borrow_mut();
-        if buffer.capacity() > 0 && buffer.capacity() <= MAX_KEPT_BYTES && spare.len() < MAX_KEPT {
+        let bytes = spare.bytes + buffer.capacity();
+        if (1..=MAX_BUFFER_BYTES).contains(&buffer.capacity()) && bytes <= MAX_SPARE_BYTES {
             buffer.clear();
-            spare.push(buffer);
+            spare.buffers.push(buffer);
+            spare.bytes = bytes;
         }
+    }
+
+    /// Bytes of the buffers that are kept for later.
+    #[cfg(test)]
+    pub(crate) fn spare_bytes(&self) -> usize {
+        self.spare.borrow().bytes
     }
 
     /// Reads once, and hands the bytes to `take`: none when the other side has closed.
@@ -276,6 +298,19 @@ mod tests {
     }
 
     #[test]
+    fn buffers_that_have_grown_are_kept_up_to_a_bound_on_their_sum() {
+        let memory = BufferPool::new();
+        let kept = MAX_SPARE_BYTES / MAX_BUFFER_BYTES;
+        memory.put(Vec::with_capacity(MAX_BUFFER_BYTES + 1));
+        assert_eq!(memory.spare_bytes(), 0, "too large");
+        (0..2 * kept).for_each(|_| memory.put(Vec::with_capacity(MAX_BUFFER_BYTES)));
+        assert_eq!(memory.spare_bytes(), MAX_SPARE_BYTES);
+        let taken: Vec<usize> = (0..=kept).map(|_| memory.get().capacity()).collect();
+        assert_eq!((taken[kept - 1], taken[kept]), (MAX_BUFFER_BYTES, NEW_BYTES));
+        assert_eq!(memory.spare_bytes(), 0);
+    }
+
+    #[test]
     fn input_keeps_what_is_not_used_and_gives_its_memory_back() {
         let memory = BufferPool::new();
         let mut input = InputBuffer::default();
@@ -284,9 +319,9 @@ mod tests {
         input.append(b"de", &memory);
         assert_eq!(input.unread(), b"bcde");
         input.release_if_empty(&memory);
-        assert_eq!(memory.spare.borrow().len(), 0, "it is not empty");
+        assert_eq!(memory.spare_bytes(), 0, "it is not empty");
         input.consume(4);
         input.release_if_empty(&memory);
-        assert_eq!((input.unread(), memory.spare.borrow().len()), (&b""[..], 1));
+        assert_eq!((input.unread(), memory.spare_bytes()), (&b""[..], NEW_BYTES));
     }
 }

@@ -95,6 +95,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         })
     }
 
+    /// Gives the memory of the input back if nothing is left in it: a connection may wait long for more.
+    pub(crate) fn release_input(&mut self) {
+        self.input.release_if_empty(&self.resources.memory);
+    }
+
     /// Writes all of some parts; each step may take `limit`.
     pub fn write_all<'p>(
         &mut self,

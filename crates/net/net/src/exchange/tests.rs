@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
+use crate::buffers::NEW_BYTES;
 use crate::deadlines::TICK_NS;
 
 impl Transport for DuplexStream {
@@ -186,6 +187,32 @@ fn what_follows_a_request_that_was_not_read_is_never_taken_for_another() {
         assert_eq!(statuses(&text), ["200"], "{text}");
         assert!(text.contains("Connection: close\r\n"), "{text}");
     }
+}
+
+#[test]
+fn a_connection_that_waits_holds_no_memory_of_what_it_has_used() {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    runtime.expect("a runtime").block_on(async {
+        let (mut client, server) = tokio::io::duplex(1000);
+        let resources = Resources::new();
+        let mut echo = Echo { exchange: Exchange::new(server, &resources, LIMITS), ended: Vec::new() };
+        let requesting = tokio::task::spawn_local(async move {
+            let spare = || resources.memory.spare_bytes() / NEW_BYTES;
+            let head = b"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nabc";
+            client.write_all(head).await.expect("has room");
+            tokio::task::yield_now().await;
+            // The head is still needed.
+            let for_body = spare();
+            client.write_all(b"def").await.expect("has room");
+            let mut response = Vec::new();
+            while !response.ends_with(b"\r\n0\r\n\r\n") {
+                client.read_buf(&mut response).await.expect("comes");
+            }
+            (for_body, spare())
+        });
+        assert_eq!(serve(&mut echo).await.expect("in order"), AfterResponse::Request);
+        assert_eq!(requesting.await.expect("no panic"), (1, 2));
+    });
 }
 
 #[test]
