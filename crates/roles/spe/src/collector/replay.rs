@@ -160,7 +160,6 @@ impl CollectorClient {
         loop {
             let now_ns = monotonic_ns();
             let offset_ns = if self.shared.replays { now_ns.saturating_sub(base_ns) } else { u64::MAX };
-            self.batch.clear();
             match reader.take(offset_ns, &mut self.batch) {
                 DueParts::Parts { first_ns, end } => {
                     if self.shared.replays {
@@ -229,13 +228,51 @@ impl CollectorClient {
         Ok(())
     }
 
-    /// Sends `text` and `batch`, and ends the chunked coding if `is_last`.
+    /// Sends and clears `text` and `batch`, and ends the chunked coding if `is_last`.
     async fn write(&mut self, framing: BodyFraming, is_last: bool) -> io::Result<()> {
         let bytes: usize = self.batch.iter().map(|part| part.len()).sum();
         self.exchange.write_body(&[&self.text], &self.batch, framing, is_last).await?;
         self.text.clear();
+        // Else an idle connection would hold parts of a recording that was evicted.
+        self.batch.clear();
         self.sent.body_bytes += bytes as u64;
         self.shared.count_listener(self.listener, |c| c.bytes_out += bytes as u64);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_http::head::RequestHead;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::collector::recording::FetchTimings;
+    use crate::collector::shared::testing::spec;
+    use crate::collector::url::FetchTarget;
+
+    #[test]
+    fn a_connection_holds_nothing_of_a_body_that_it_has_sent() {
+        assay_testbed::run(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let _proxy = TcpStream::connect(address).await.unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            let shared = Rc::new(CollectorShared::new(&spec(address), &[address; 2], None).unwrap());
+            let mut client = CollectorClient::new(shared, stream, 1);
+            let recording = Recording::begin(0, 1, false, None);
+            let part = Chunk::from(&b"abc"[..]);
+            recording.append(1, Rc::clone(&part));
+            recording.finish(2, BodyEnd::Complete);
+            let response = Rc::new(RecordedResponse::failed(502, 0, 3));
+            recording.settle(FetchTimings::default(), RecordingOutcome::Response(response));
+            let reader = RecordingReader::new(&recording, false).unwrap();
+            let (head, _) = RequestHead::parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap().unwrap();
+            let request = CollectorRequest::new(&head, FetchTarget::from_head(&head, None).unwrap());
+            client.replay(&request, &recording, reader, 0).await.unwrap();
+            assert_eq!((client.sent.body_bytes, Rc::strong_count(&part)), (3, 2));
+            drop(recording);
+            assert_eq!(Rc::strong_count(&part), 1);
+        });
     }
 }

@@ -380,10 +380,38 @@ fn named(authority: &str, default_port: &str) -> FetchAddress {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod testing {
     use crate::spec::Listener;
+
+    use super::*;
+
+    /// A Collector with a listener for the Multiplier and one for a proxy.
+    pub fn spec(address: SocketAddr) -> CollectorSpec {
+        let listener = |who: &str| Listener { listen: address, who: who.into() };
+        CollectorSpec {
+            listeners: vec![listener(DIRECT), listener("proxy")],
+            lost_key: String::new(),
+            origins: Vec::new(),
+            default_origin: None,
+            origin_tls: None,
+            tunnels_tls: None,
+            destinations: None,
+            minimum_freshness_ms: 0,
+            maximum_age_ms: 0,
+            replay: false,
+            memory_bytes: 1 << 20,
+            disk: None,
+            log: None,
+            cpus: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
     use assay_net::deadlines::{TICK_NS, WaitReason};
 
+    use super::testing::spec;
     use super::*;
 
     fn routes(fallback: Option<SocketAddr>) -> OriginRoutes {
@@ -425,26 +453,9 @@ mod tests {
     fn a_connection_of_a_proxy_that_makes_room_for_another_is_counted() {
         assay_testbed::run(async {
             let address = SocketAddr::from(([127, 0, 0, 1], 1));
-            let listener = |who: &str| Listener { listen: address, who: who.into() };
-            let spec = CollectorSpec {
-                listeners: vec![listener(DIRECT), listener("proxy")],
-                lost_key: String::new(),
-                origins: Vec::new(),
-                default_origin: None,
-                origin_tls: None,
-                tunnels_tls: None,
-                destinations: None,
-                minimum_freshness_ms: 0,
-                maximum_age_ms: 0,
-                replay: false,
-                memory_bytes: 1 << 20,
-                disk: None,
-                log: None,
-                cpus: Vec::new(),
-            };
             let shared = CollectorShared {
                 max_per_proxy: 1,
-                ..CollectorShared::new(&spec, &[address; 2], None).unwrap()
+                ..CollectorShared::new(&spec(address), &[address; 2], None).unwrap()
             };
             let shared = Rc::new(shared);
             assert!(!shared.is_full(1));
