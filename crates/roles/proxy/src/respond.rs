@@ -43,6 +43,7 @@ pub struct ProxyClient {
     pub log_entry: Option<LogEntry>,
     /// Fields made for one response, and the end of its head.
     tail: Vec<u8>,
+    /// Empty after each write: else an idle connection would hold parts of a body that was evicted.
     batch: Vec<Chunk>,
 }
 
@@ -156,7 +157,6 @@ impl ProxyClient {
         self.exchange.write(&head).await?;
         let mut at = 0;
         while at < span.to {
-            self.batch.clear();
             let taking = reader.read(&mut self.batch);
             if let BodyRead::End(_) = unless_disconnected(&self.exchange.connection, taking).await? {
                 return Err(self.exchange.abort(BodyFraming::Length(layout.length)));
@@ -164,6 +164,7 @@ impl ProxyClient {
             let pieces: Vec<&[u8]> = ranges::slices(&self.batch, at, span).collect();
             at += self.batch.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
             self.exchange.write(&pieces).await?;
+            self.batch.clear();
         }
         Ok(())
     }
@@ -214,7 +215,6 @@ impl ProxyClient {
         self.write_tail(fetched.response.status, cache_status, age_s, framing);
         let mut is_first = true;
         loop {
-            self.batch.clear();
             let taken = match is_first {
                 // The head does not wait for the body.
                 true => reader.try_read(&mut self.batch),
@@ -235,6 +235,7 @@ impl ProxyClient {
             is_first = false;
             let is_last = end == Some(BodyEnd::Complete);
             self.exchange.write_body(&head, &self.batch, framing, is_last).await?;
+            self.batch.clear();
             match end {
                 None => {}
                 Some(BodyEnd::Complete) => return Ok(()),
@@ -387,5 +388,78 @@ impl ProxyClient {
             self.record_bytes(bytes);
         }
         self.exchange.append_framing(out, framing);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_http::head::ResponseHead;
+    use assay_net::byte_stream::ByteStream;
+    use assay_net::shared_body::SharedBody;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::cache_status::{ForwardReason, ResponseSource};
+    use crate::peers::Peers;
+    use crate::response::ResponseTimes;
+    use crate::shared::{Clock, ProxyLimits};
+    use crate::spec::{ProxySpec, Storing};
+
+    #[test]
+    fn a_connection_holds_nothing_of_a_body_that_it_has_sent() {
+        assay_testbed::run(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let _client = TcpStream::connect(address).await.unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            let spec = ProxySpec {
+                tls: None,
+                origin_tls: None,
+                origin_http2: false,
+                name: "assay".into(),
+                listen: address,
+                threads: 1,
+                cpus: Vec::new(),
+                memory_bytes: 1 << 20,
+                stale_if_error_s: 0,
+                access_log: None,
+                origins: Vec::new(),
+                cooperation: None,
+                prefetch: None,
+                storing: Storing::default(),
+            };
+            let limits = ProxyLimits::default();
+            let peers = Peers::new(None).unwrap();
+            let shared = ProxyShared::new(&spec, peers, Clock::System, limits, address, None, None);
+            let stream = HttpStream::Socket(ByteStream::new(stream, None));
+            let exchange = Exchange::new(stream, &shared.resources, limits.of_clients());
+            let mut client = ProxyClient::new(Rc::new(shared), exchange);
+            let (head, _) = ResponseHead::parse(b"HTTP/1.1 200 OK\r\n\r\n").unwrap().unwrap();
+            let times = ResponseTimes { requested_ms: 0, received_ms: 0 };
+            let fetched = FetchedHead {
+                response: Rc::new(ProxyResponse::from_origin(&head, "assay", times).unwrap()),
+                length: Some(3),
+                is_shared: false,
+                source: ResponseSource::Origin,
+                variant: Vec::new(),
+            };
+            let status = CacheStatus::bypass(ForwardReason::Miss);
+            let part = Chunk::from(&b"abc"[..]);
+            let flow = || {
+                let (flow, reader) = SharedBody::new();
+                flow.append(Rc::clone(&part));
+                flow.finish(BodyEnd::Complete);
+                reader
+            };
+            let mut reader = flow();
+            client.send_flow(&fetched, &mut reader, status, None).await.unwrap();
+            drop(reader);
+            assert_eq!(Rc::strong_count(&part), 1);
+            let (mut reader, span) = (flow(), Span { from: 1, to: 3 });
+            let response = &fetched.response;
+            client.send_part_of_flow(response, 3, &mut reader, span, status, None).await.unwrap();
+            drop(reader);
+            assert_eq!(Rc::strong_count(&part), 1);
+        });
     }
 }
