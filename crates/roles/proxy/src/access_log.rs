@@ -43,12 +43,12 @@ impl AccessLog {
         let Some(file) = &mut self.file else { return };
         self.line.clear();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let (result, route) = result_codes(entry.cache_status);
+        let (result_code, hierarchy_code) = result_codes(entry.cache_status);
         let aborted = if complete { "" } else { "_ABORTED" };
         // Writing to a vector cannot fail.
         let _ = write!(
             self.line,
-            "{}.{:06} {} {client} {result}{aborted}/{} {} ",
+            "{}.{:06} {} {client} {result_code}{aborted}/{} {} ",
             now.as_secs(),
             now.subsec_micros(),
             entry.began.elapsed().as_micros(),
@@ -59,7 +59,7 @@ impl AccessLog {
             self.line.extend(part.iter().map(|byte| if byte.is_ascii_graphic() { *byte } else { b'?' }));
             self.line.push(end);
         }
-        self.line.extend_from_slice(route.as_bytes());
+        self.line.extend_from_slice(hierarchy_code.as_bytes());
         self.line.push(b' ');
         let xact: &[u8] = if entry.xact.is_empty() { b"-" } else { &entry.xact };
         self.line.extend(xact.iter().map(|byte| if byte.is_ascii_graphic() { *byte } else { b'?' }));
@@ -100,24 +100,24 @@ impl LogEntry {
     }
 }
 
-/// Result and hierarchy codes, in Squid's terms where it has one.
+/// Result code and hierarchy code, in Squid's terms where it has one.
 fn result_codes(cache_status: Option<CacheStatus>) -> (&'static str, &'static str) {
     match cache_status {
         None | Some(CacheStatus::NotForwarded) => ("MISS", "NONE"),
         Some(CacheStatus::Hit { .. }) => ("HIT", "NONE"),
         Some(CacheStatus::StaleOnError { .. }) => ("STALE", "DIRECT"),
         Some(CacheStatus::Forwarded { is_confirmed, is_collapsed, source, .. }) => {
-            let result = match (is_collapsed, is_confirmed) {
+            let result_code = match (is_collapsed, is_confirmed) {
                 (true, _) => "CF_HIT",
                 (false, true) => "REVALIDATED",
                 (false, false) => "MISS",
             };
-            let route = match source {
+            let hierarchy_code = match source {
                 ResponseSource::Origin => "DIRECT",
                 ResponseSource::Sibling => "SIBLING_HIT",
                 ResponseSource::Parent => "PARENT",
             };
-            (result, route)
+            (result_code, hierarchy_code)
         }
     }
 }

@@ -54,16 +54,16 @@ impl StaleFallback {
     /// Creates a fallback if `stale-if-error` permits it for this request.
     pub fn new(
         shared: &ProxyShared,
-        attempt: &ClientRequest<'_>,
+        client_request: &ClientRequest<'_>,
         stored: Rc<StoredResponse>,
     ) -> Option<Self> {
         let response = &stored.response;
         let may = response.freshness.serves_on_error(
-            &attempt.control,
+            &client_request.control,
             shared.stale_if_error_s,
             shared.clock.now_ms(),
         );
-        let is_not_modified = response.is_not_modified_for(&attempt.conditions);
+        let is_not_modified = response.is_not_modified_for(&client_request.conditions);
         may.then_some(Self { stored, is_not_modified })
     }
 
@@ -86,20 +86,26 @@ impl BypassPlan {
     /// Prepares a request that is forwarded for `reason`.
     pub fn new(
         shared: &ProxyShared,
-        attempt: &ClientRequest<'_>,
+        client_request: &ClientRequest<'_>,
         target: &Target<'_>,
         key: &[u8],
         reason: ForwardReason,
     ) -> Self {
-        let head = &attempt.head;
+        let head = &client_request.head;
         let body = head.body();
         let route = UpstreamRoute::to(shared, target);
         let mut request = Vec::with_capacity(512);
         route.write_request_line(shared, head.method, target, &mut request);
-        fields::append_end_to_end(&mut request, head.headers(), attempt.received, &shared.name, |field| {
-            let is_own = ["host", "content-length", "expect"].iter().any(|name| field.is(name));
-            is_own || (head.max_forwards().is_some() && field.is("max-forwards"))
-        });
+        fields::append_end_to_end(
+            &mut request,
+            head.headers(),
+            client_request.received,
+            &shared.name,
+            |field| {
+                let is_own = ["host", "content-length", "expect"].iter().any(|name| field.is(name));
+                is_own || (head.max_forwards().is_some() && field.is("max-forwards"))
+            },
+        );
         if let Some(left) = head.max_forwards() {
             fields::append_number(&mut request, "Max-Forwards", left.saturating_sub(1));
         }
@@ -115,7 +121,7 @@ impl BypassPlan {
         Self {
             route,
             key: key.into(),
-            class: attempt.class,
+            class: client_request.class,
             method: head.method.into(),
             request,
             body,
@@ -145,7 +151,7 @@ pub async fn run(client: &mut ProxyClient, plan: BypassPlan) -> io::Result<()> {
     client.shared.count(|c| c.passed += 1);
     plan.route.count(&client.shared);
     let is_head = plan.class == MethodClass::Head;
-    let refusal = match attempt(client, &plan).await {
+    let failure = match attempt(client, &plan).await {
         Ok((origin, origin_head)) => return relay(client, &plan, origin, origin_head).await,
         Err(BypassError::Client(error)) => return Err(error),
         Err(BypassError::BadBody(error)) => {
@@ -168,7 +174,7 @@ pub async fn run(client: &mut ProxyClient, plan: BypassPlan) -> io::Result<()> {
     if let Some(fallback) = &plan.fallback {
         return fallback.send(client, None).await;
     }
-    client.send_failure(&refusal, CacheStatus::bypass(plan.reason), is_head).await
+    client.send_failure(&failure, CacheStatus::bypass(plan.reason), is_head).await
 }
 
 /// Sends the request and waits for the head of the final response.
@@ -177,9 +183,9 @@ async fn attempt(
     plan: &BypassPlan,
 ) -> Result<(Box<Upstream>, OriginHead), BypassError> {
     let shared = client.shared.clone();
-    let patience = shared.patience();
+    let timeouts = shared.upstream_timeouts();
     let requested_ms = shared.clock.now_ms();
-    let address = origin::address_of(&plan.route.destination, shared.address, patience)
+    let address = origin::address_of(&plan.route.destination, shared.address, timeouts)
         .await
         .map_err(BypassError::Origin)?;
     let has_body = !matches!(plan.body, BodyFraming::None | BodyFraming::Length(0));
@@ -189,8 +195,8 @@ async fn attempt(
     };
     let (origin, origin_head) = if is_idempotent(&plan.method) && !has_body {
         let interim = InterimResponses::default();
-        let keep = |head: &ResponseHead<'_>| interim.push(head, &shared.name);
-        let requested = shared.pool.exchange(address, &plan.request, patience, keep, take);
+        let push_interim = |head: &ResponseHead<'_>| interim.push(head, &shared.name);
+        let requested = shared.pool.exchange(address, &plan.request, timeouts, push_interim, take);
         let taken = interim.forward(&mut client.exchange, requested).await.map_err(BypassError::Client)?;
         taken.map_err(upstream_error)?
     } else {
@@ -200,7 +206,7 @@ async fn attempt(
         let mut sent = SentBody::default();
         loop {
             let connecting =
-                unless_disconnected(&client.exchange.connection, shared.pool.connect(address, patience));
+                unless_disconnected(&client.exchange.connection, shared.pool.connect(address, timeouts));
             let mut origin = connecting.await.map_err(BypassError::Client)?.map_err(upstream_error)?;
             match upload(client, &mut origin, plan, &mut sent, &take).await {
                 Err(BypassError::Origin(OriginFailure::Upstream(UpstreamError::Unprocessed(_))))
@@ -229,7 +235,7 @@ impl Default for SentBody {
 }
 
 impl SentBody {
-    fn keep(&mut self, part: &[u8]) {
+    fn push(&mut self, part: &[u8]) {
         self.is_kept &= self.body.len() + part.len() <= KEPT_MAX_BYTES;
         if self.is_kept {
             self.body.extend_from_slice(part);
@@ -248,15 +254,15 @@ async fn upload<T>(
     take: impl Fn(ReceivedHead<'_>) -> T,
 ) -> Result<T, BypassError> {
     let limit = client.shared.limits.origin_response;
-    let patience = client.shared.patience();
+    let timeouts = client.shared.upstream_timeouts();
     let name = client.shared.name.clone();
     let is_chunked = plan.body == BodyFraming::Chunked;
     let mut awaits_continue = plan.expects_continue && client.exchange.accepts_interim();
     // An HTTP/1.1 origin cannot state what it has not processed.
     sent.is_kept &= origin.is_http2();
-    origin.send(&[&plan.request], patience).await.map_err(upstream_error)?;
+    origin.send(&[&plan.request], timeouts).await.map_err(upstream_error)?;
     if !sent.body.is_empty() {
-        origin.send_part(&sent.body, is_chunked, patience).await.map_err(upstream_error)?;
+        origin.send_part(&sent.body, is_chunked, timeouts).await.map_err(upstream_error)?;
     }
     while !client.exchange.is_body_read() {
         let interim_or_taken = |received: ReceivedHead<'_>| match received.head.is_interim() {
@@ -274,9 +280,9 @@ async fn upload<T>(
                         client.exchange.send_continue().await.map_err(BypassError::Client)?;
                     }
                 }
-                Err((_, passing)) => {
-                    if let Some(passing) = passing.filter(|_| client.exchange.accepts_interim()) {
-                        client.exchange.write(&[&passing]).await.map_err(BypassError::Client)?;
+                Err((_, interim_head)) => {
+                    if let Some(interim_head) = interim_head.filter(|_| client.exchange.accepts_interim()) {
+                        client.exchange.write(&[&interim_head]).await.map_err(BypassError::Client)?;
                     }
                 }
                 Ok(taken) => {
@@ -287,8 +293,8 @@ async fn upload<T>(
             },
             part = client.exchange.next_part() => {
                 let Some(part) = part.map_err(client_error)? else { break };
-                sent.keep(&part);
-                let sending = origin.send_part(&part, is_chunked, patience);
+                sent.push(&part);
+                let sending = origin.send_part(&part, is_chunked, timeouts);
                 let sent_part = unless_disconnected(&client.exchange.connection, sending).await;
                 if let Err(error) = sent_part.map_err(BypassError::Client)? {
                     if matches!(error, UpstreamError::Unprocessed(_)) && sent.is_kept {
@@ -303,7 +309,7 @@ async fn upload<T>(
     }
     if client.exchange.is_body_read() && is_chunked {
         // If this fails, so does the wait for the response.
-        let _ = origin.send(&[LAST_CHUNK], patience).await;
+        let _ = origin.send(&[LAST_CHUNK], timeouts).await;
     }
     let interim = InterimResponses::default();
     let last = origin.final_head_after(limit, |head| interim.push(head, &name), take);

@@ -119,7 +119,7 @@ async fn handle_request(
                 }
                 hit.send(client, &client_request).await.map(|()| RequestStep::Responded)
             }
-            Err(miss) => fetched(client, &client_request, &target, &key, miss).await,
+            Err(miss) => serve_miss(client, &client_request, &target, &key, miss).await,
         }
     } else {
         let reason = if client_request.is_for_origin && client_request.class != MethodClass::Unsafe {
@@ -147,14 +147,15 @@ async fn respond_and_close(client: &mut ProxyClient, head: &RequestHead<'_>) -> 
 /// Counts requests of other caches, recognised by `Via`, which robots and browsers do not send.
 fn count_caches(client: &mut ProxyClient, client_request: &ClientRequest<'_>) {
     let shared = &client.shared;
-    let passed = shared
+    let names_this_proxy = shared
         .is_cooperating
         .then(|| fields::via_contains(client_request.head.headers(), &shared.name))
         .flatten();
-    if passed.is_some() {
+    if names_this_proxy.is_some() {
         shared.peers.count(|c| c.peer_requests += 1);
     }
-    (client.is_from_cache, client.was_here) = (passed.is_some(), passed == Some(true));
+    (client.is_from_cache, client.has_passed_before) =
+        (names_this_proxy.is_some(), names_this_proxy == Some(true));
 }
 
 /// A stored response that may be sent as it is.
@@ -187,8 +188,8 @@ fn look_up(
     key: &[u8],
 ) -> Result<StoreHit, StoreMiss> {
     let shared = &client.shared;
-    let found = shared.store.borrow_mut().find(key, client_request.head.headers());
-    let stored = match found {
+    let lookup = shared.store.borrow_mut().find(key, client_request.head.headers());
+    let stored = match lookup {
         StoreLookup::Nothing => return Err(StoreMiss { reason: ForwardReason::Miss, stored: None }),
         StoreLookup::OtherVariant => return Err(StoreMiss { reason: ForwardReason::VaryMiss, stored: None }),
         StoreLookup::Response(stored) => stored,
@@ -257,7 +258,7 @@ fn revalidate(
 }
 
 /// Serves a GET or HEAD without a usable stored response: joins a fetch under way, or starts one.
-async fn fetched(
+async fn serve_miss(
     client: &mut ProxyClient,
     client_request: &ClientRequest<'_>,
     target: &Target<'_>,
@@ -266,7 +267,7 @@ async fn fetched(
 ) -> io::Result<RequestStep> {
     let StoreMiss { mut reason, mut stored } = miss;
     let mut may_join = !client_request.is_authorised && !may_loop(client, client_request, key);
-    let mut failed = None;
+    let mut previous_failure = None;
     loop {
         let is_head = client_request.class == MethodClass::Head;
         if client_request.control.only_if_cached {
@@ -293,14 +294,15 @@ async fn fetched(
         if may_join && !client_request.control.no_cache {
             let current = client.shared.fetches.borrow().get(key).cloned();
             if let Some((fetch, reader)) =
-                current.and_then(|f| SharedBodyReader::new(&f.flow).map(|r| (f, r)))
+                current.and_then(|f| SharedBodyReader::new(&f.shared_body).map(|r| (f, r)))
             {
-                match Box::pin(join(client, client_request, &fetch, reader, reason, failed)).await? {
+                match Box::pin(join(client, client_request, &fetch, reader, reason, previous_failure)).await?
+                {
                     JoinResult::Responded => return Ok(RequestStep::Responded),
                     // The response does not suit this request: look again, and do not join another.
                     JoinResult::Unsuitable => may_join = false,
                     // The first of the waiting requests starts the next fetch, and the others join it.
-                    JoinResult::Failed(how) => failed = Some(how),
+                    JoinResult::Failed(failure) => previous_failure = Some(failure),
                 }
                 match look_up(client, client_request, key) {
                     Ok(hit) => {
@@ -321,7 +323,7 @@ async fn fetched(
 /// is not known to be this proxy's.
 fn may_loop(client: &ProxyClient, client_request: &ClientRequest<'_>, key: &[u8]) -> bool {
     let passed = || fields::via_contains(client_request.head.headers(), &client.shared.name) == Some(true);
-    client.was_here || (client.shared.fetches.borrow().contains_key(key) && passed())
+    client.has_passed_before || (client.shared.fetches.borrow().contains_key(key) && passed())
 }
 
 /// Whether fetching the whole object, for its parts or to evaluate conditions, is in vain: it is known that it would not be
@@ -398,7 +400,7 @@ async fn respond_from(
         is_collapsed: false,
         source,
     };
-    match fetch.pass_on(&mut client.exchange).await? {
+    match fetch.wait_relaying_interim(&mut client.exchange).await? {
         FetchOutcome::Response(fetched) => {
             shared.count(|c| c.misses += 1);
             let response = &fetched.response;
@@ -463,13 +465,13 @@ async fn send_fetched(
         }
         (RangeSelection::Parts(spans), Some(total)) => (spans, total),
         (RangeSelection::Whole, _) | (RangeSelection::Parts(_), None) => {
-            return client.send_flow(fetched, reader, cache_status, age_s).await.map(|()| true);
+            return client.send_shared_body(fetched, reader, cache_status, age_s).await.map(|()| true);
         }
     };
     if let [span] = spans[..] {
         let response = &fetched.response;
         return client
-            .send_part_of_flow(response, total, reader, span, cache_status, age_s)
+            .send_shared_body_part(response, total, reader, span, cache_status, age_s)
             .await
             .map(|()| true);
     }
@@ -529,7 +531,7 @@ enum JoinFailure {
     BrokeOff,
 }
 
-/// Sends the response of another request's fetch. If another fetch has `failed` before, this failure is sent to the client:
+/// Sends the response of another request's fetch. If another fetch has failed before, its failure is sent to the client:
 /// retrying for every waiting client would overload a failing origin.
 async fn join(
     client: &mut ProxyClient,
@@ -537,7 +539,7 @@ async fn join(
     fetch: &Fetch,
     mut reader: SharedBodyReader,
     reason: ForwardReason,
-    failed: Option<JoinFailure>,
+    previous_failure: Option<JoinFailure>,
 ) -> io::Result<JoinResult> {
     let shared = Rc::clone(&client.shared);
     let cache_status = |is_confirmed, source| CacheStatus::Forwarded {
@@ -547,7 +549,7 @@ async fn join(
         is_collapsed: true,
         source,
     };
-    let outcome = fetch.pass_on(&mut client.exchange).await?;
+    let outcome = fetch.wait_relaying_interim(&mut client.exchange).await?;
     let now_ms = shared.clock.now_ms();
     match outcome {
         FetchOutcome::Response(fetched) => {
@@ -556,7 +558,7 @@ async fn join(
             if !is_fresh || !fetched.suits(client_request.head.headers()) {
                 return Ok(JoinResult::Unsuitable);
             }
-            if failed != Some(JoinFailure::BrokeOff) {
+            if previous_failure != Some(JoinFailure::BrokeOff) {
                 shared.count(|c| c.collapsed += 1);
             }
             let age_s = Some(response.freshness.age_s(now_ms));
@@ -568,7 +570,9 @@ async fn join(
                 let selection = ranges::select(client_request, response, fetched.length);
                 match send_fetched(client, &fetched, selection, &mut reader, cache_status, age_s).await? {
                     true => {}
-                    false if failed.is_none() => return Ok(JoinResult::Failed(JoinFailure::BrokeOff)),
+                    false if previous_failure.is_none() => {
+                        return Ok(JoinResult::Failed(JoinFailure::BrokeOff));
+                    }
                     false => client.send_error(502, BROKE_OFF, Some(cache_status), false).await?,
                 }
             }
@@ -596,7 +600,7 @@ async fn join(
                 .await?;
         }
         // A slow failure (504) would take as long again.
-        FetchOutcome::Failed(failure) if failed.is_none() && failure.status() == 502 => {
+        FetchOutcome::Failed(failure) if previous_failure.is_none() && failure.status() == 502 => {
             return Ok(JoinResult::Failed(JoinFailure::NoResponse));
         }
         FetchOutcome::Failed(failure) => {
@@ -632,7 +636,7 @@ fn peers_url(
     {
         return None;
     }
-    if client.was_here {
+    if client.has_passed_before {
         shared.peers.count(|c| c.loops += 1);
         return None;
     }

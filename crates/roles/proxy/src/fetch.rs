@@ -138,7 +138,8 @@ impl FetchTask {
         {
             return Ok(());
         }
-        let address = origin::address_of(&plan.route.destination, shared.address, shared.patience()).await?;
+        let address =
+            origin::address_of(&plan.route.destination, shared.address, shared.upstream_timeouts()).await?;
         let mut validating = plan.validating.as_ref();
         loop {
             let request = conditional(&plan.request, validating);
@@ -244,7 +245,7 @@ impl FetchTask {
     /// Passes a full response to the waiting requests, and stores it. A body that arrives more slowly than a client may send is
     /// not stored, since it would occupy reserved memory for an unbounded time.
     async fn deliver(&self, origin_head: OriginHead, mut origin: Box<Upstream>, source: ResponseSource) {
-        let (shared, plan, flow) = (&self.shared, &self.plan, &self.fetch.flow);
+        let (shared, plan, shared_body) = (&self.shared, &self.plan, &self.fetch.shared_body);
         let length = origin_head.body_length();
         let response = Rc::new(origin_head.response);
         let mut reservation = StoreReservation::default();
@@ -255,12 +256,12 @@ impl FetchTask {
         let is_admitted = may_be_kept && shared.store.borrow_mut().admits(&plan.key);
         // Memory is reserved as the body arrives: an announced length alone takes none from others.
         let mut is_kept = is_admitted && length.unwrap_or(0) <= shared.store.borrow().largest_bytes();
-        flow.set_retained(is_kept);
+        shared_body.set_retained(is_kept);
         // Errors and redirections say nothing about whether the object can be shared, nor does a request that forbids storing;
         // and what admission refuses now may be stored the next time.
         let is_refused = plan.control.no_store || (may_be_kept && shared.store.borrow().is_selective());
         if is_kept || (matches!(response.status, 200..=299) && !is_copy && !is_refused) {
-            shared.store.borrow_mut().note_shared(&plan.key, plan.is_authorised, is_kept);
+            shared.store.borrow_mut().record_shared(&plan.key, plan.is_authorised, is_kept);
         }
         if !is_kept {
             self.stop_sharing(response.status);
@@ -268,25 +269,25 @@ impl FetchTask {
         let variant = plan.variant(&response.vary);
         let fetched =
             FetchedHead { response: Rc::clone(&response), length, is_shared: is_kept, source, variant };
-        let mut reading = PageReader::new(shared, plan.page.as_ref(), &plan.request, &fetched);
+        let mut page_reader = PageReader::new(shared, plan.page.as_ref(), &plan.request, &fetched);
         self.fetch.settle(FetchOutcome::Response(Rc::new(fetched)));
         let mut body = BodyReader::new(origin_head.framing);
         let (started, mut received_bytes) = (Instant::now(), 0);
         let end = loop {
-            if !flow.wait_for_room().await {
+            if !shared_body.wait_for_room().await {
                 break BodyEnd::Broken;
             }
             let limit = shared.limits.origin_response;
             let next = tokio::select! {
                 biased;
                 next = body.next(&mut origin.connection, limit) => next,
-                () = flow.wait_unwanted() => break BodyEnd::Broken,
+                () = shared_body.wait_unwanted() => break BodyEnd::Broken,
             };
             match next {
                 Ok(Some(chunk)) => {
                     shared.peers.count_bytes(source, chunk.len());
-                    if reading.as_mut().is_some_and(|page| !page.push(shared, &chunk)) {
-                        reading = None;
+                    if page_reader.as_mut().is_some_and(|reader| !reader.push(shared, &chunk)) {
+                        page_reader = None;
                     }
                     received_bytes += chunk.len() as u64;
                     let is_slow =
@@ -295,10 +296,10 @@ impl FetchTask {
                         is_kept = false;
                         reservation.release(shared);
                         self.stop_sharing(response.status);
-                        shared.store.borrow_mut().note_shared(&plan.key, plan.is_authorised, false);
-                        flow.set_retained(false);
+                        shared.store.borrow_mut().record_shared(&plan.key, plan.is_authorised, false);
+                        shared_body.set_retained(false);
                     }
-                    flow.append(chunk);
+                    shared_body.append(chunk);
                 }
                 Ok(None) => break BodyEnd::Complete,
                 Err(_) => {
@@ -312,7 +313,7 @@ impl FetchTask {
             if origin_head.persists {
                 shared.pool.put_back(origin);
             }
-            let chunks: Option<Vec<Chunk>> = if is_kept { flow.all_chunks() } else { None };
+            let chunks: Option<Vec<Chunk>> = if is_kept { shared_body.all_chunks() } else { None };
             if let Some(chunks) = chunks {
                 let stored = StoredResponse::new(response, chunks);
                 stored.is_unrequested.set(plan.is_unrequested);
@@ -321,7 +322,7 @@ impl FetchTask {
         }
         // After storing, so that at no instant a new request finds neither the fetch nor the object.
         self.close();
-        flow.finish(end);
+        shared_body.finish(end);
     }
 }
 
@@ -337,8 +338,9 @@ async fn get(
         let times = ResponseTimes { requested_ms, received_ms: shared.clock.now_ms() };
         OriginHead::of(&received.head, "GET", &shared.name, times).map(|origin_head| (origin_head, times))
     };
-    let keep = |head: &ResponseHead<'_>| interim.push(head, &shared.name);
-    let (upstream, taken) = shared.pool.exchange(address, request, shared.patience(), keep, take).await?;
+    let push_interim = |head: &ResponseHead<'_>| interim.push(head, &shared.name);
+    let (upstream, taken) =
+        shared.pool.exchange(address, request, shared.upstream_timeouts(), push_interim, take).await?;
     let (mut origin_head, times) = taken.map_err(|error| UpstreamError::BadResponse(address, error))?;
     origin_head.response = origin_head.response.with_default_lifetime(shared.default_lifetime_s, times);
     Ok((upstream, origin_head, times))

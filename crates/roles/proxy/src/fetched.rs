@@ -24,7 +24,7 @@ pub struct Fetch {
     settled: Notify,
     /// Interim responses of the origin.
     pub interim: InterimResponses,
-    pub flow: Rc<SharedBody>,
+    pub shared_body: Rc<SharedBody>,
 }
 
 /// Outcome of a fetch, known when the head has arrived.
@@ -76,25 +76,28 @@ pub fn variant(vary: &Vary, fields: Fields<'_>) -> Vec<u8> {
 impl Fetch {
     /// Creates a fetch with its first reader.
     pub fn new() -> (Rc<Self>, SharedBodyReader) {
-        let (flow, reader) = SharedBody::new();
+        let (shared_body, reader) = SharedBody::new();
         (
             Rc::new(Self {
                 outcome: RefCell::new(None),
                 settled: Notify::new(),
                 interim: InterimResponses::default(),
-                flow,
+                shared_body,
             }),
             reader,
         )
     }
 
     /// Waits for the outcome, and relays interim responses to the client meanwhile.
-    pub async fn pass_on<S: Transport>(&self, client: &mut Exchange<S>) -> io::Result<FetchOutcome> {
-        self.interim.forward(client, self.settled()).await
+    pub async fn wait_relaying_interim<S: Transport>(
+        &self,
+        client: &mut Exchange<S>,
+    ) -> io::Result<FetchOutcome> {
+        self.interim.forward(client, self.wait()).await
     }
 
     /// Waits for the outcome.
-    pub async fn settled(&self) -> FetchOutcome {
+    pub async fn wait(&self) -> FetchOutcome {
         loop {
             let settled = self.settled.notified();
             if let Some(outcome) = &*self.outcome.borrow() {

@@ -122,12 +122,12 @@ impl OriginHead {
 pub async fn address_of(
     route: &Destination,
     own: SocketAddr,
-    patience: UpstreamTimeouts,
+    timeouts: UpstreamTimeouts,
 ) -> Result<SocketAddr, OriginFailure> {
     let address = match route {
         Destination::Nowhere => return Err(OriginFailure::Nowhere),
         Destination::Address(address) => *address,
-        Destination::Name(name) => upstream::resolve(name, patience).await?,
+        Destination::Name(name) => upstream::resolve(name, timeouts).await?,
     };
     if leads_to(address, own) { Err(OriginFailure::Loop) } else { Ok(address) }
 }

@@ -46,9 +46,9 @@ struct PeerResponse {
 #[derive(Default)]
 pub struct Peers {
     socket: Option<UdpSocket>,
-    known: Cooperation,
+    settings: Cooperation,
     /// Unanswered queries in a row, by peer.
-    without_response: Vec<Cell<u32>>,
+    unanswered_queries: Vec<Cell<u32>>,
     /// Fetches waiting for responses, by query number.
     waiting: RefCell<HashMap<u32, UnboundedSender<PeerResponse>>>,
     number: Cell<u32>,
@@ -58,42 +58,42 @@ pub struct Peers {
 impl Peers {
     /// Opens the socket for queries if the settings have an address for it. The error names the address that cannot be used.
     pub fn new(settings: Option<&Cooperation>) -> Result<Self, (SocketAddr, io::Error)> {
-        let Some(known) = settings.cloned() else { return Ok(Self::default()) };
+        let Some(settings) = settings.cloned() else { return Ok(Self::default()) };
         let listen = |address: SocketAddr| {
             let socket = std::net::UdpSocket::bind(address)?;
             socket.set_nonblocking(true)?;
             UdpSocket::from_std(socket)
         };
         let socket =
-            known.icp.map(|address| listen(address).map_err(|error| (address, error))).transpose()?;
-        let without_response = known.peers.iter().map(|_| Cell::new(0)).collect();
-        Ok(Self { socket, known, without_response, ..Self::default() })
+            settings.icp.map(|address| listen(address).map_err(|error| (address, error))).transpose()?;
+        let unanswered_queries = settings.peers.iter().map(|_| Cell::new(0)).collect();
+        Ok(Self { socket, settings, unanswered_queries, ..Self::default() })
     }
 
     pub fn is_alone(&self) -> bool {
-        self.known.peers.is_empty()
+        self.settings.peers.is_empty()
     }
 
     /// Responses of siblings are not stored.
     pub fn is_proxy_only(&self) -> bool {
-        self.known.proxy_only
+        self.settings.proxy_only
     }
 
     /// Emulated round-trip time of exchanges with other caches.
     pub fn delay(&self) -> Duration {
-        Duration::from_millis(self.known.delay_ms)
+        Duration::from_millis(self.settings.delay_ms)
     }
 
     pub fn never_direct(&self) -> bool {
-        self.known.never_direct
+        self.settings.never_direct
     }
 
     /// With `never_direct`: the parent for requests that are not looked up at other caches (anything but a GET, validations,
     /// reloads). `None`: the origin.
     pub fn required_parent(&self, url: &str) -> Option<SocketAddr> {
-        let parents = self.known.peers.iter().filter(|peer| peer.relation == Relation::Parent);
+        let parents = self.settings.peers.iter().filter(|peer| peer.relation == Relation::Parent);
         let best = parents.max_by_key(|peer| rendezvous_weight(&peer.name, url)).map(|peer| peer.http);
-        best.filter(|_| self.known.never_direct)
+        best.filter(|_| self.settings.never_direct)
     }
 
     /// Address for ICP queries.
@@ -102,20 +102,20 @@ impl Peers {
     }
 
     fn peer_index(&self, icp: SocketAddr) -> Option<usize> {
-        self.known.peers.iter().position(|peer| peer.icp == Some(icp))
+        self.settings.peers.iter().position(|peer| peer.icp == Some(icp))
     }
 
-    fn may_query(&self, who: IpAddr) -> bool {
-        let is_peer = |peer: &Peer| peer.icp.is_some_and(|icp| icp.ip() == who);
-        self.known.clients.contains(&who) || self.known.peers.iter().any(is_peer)
+    fn may_query(&self, address: IpAddr) -> bool {
+        let is_peer = |peer: &Peer| peer.icp.is_some_and(|icp| icp.ip() == address);
+        self.settings.clients.contains(&address) || self.settings.peers.iter().any(is_peer)
     }
 
     fn waits_for(&self, index: usize) -> bool {
-        self.without_response[index].get() < SILENT_AFTER_QUERIES
+        self.unanswered_queries[index].get() < SILENT_AFTER_QUERIES
     }
 
     fn candidate(&self, index: usize, has_hit: bool) -> PeerCandidate {
-        let peer = &self.known.peers[index];
+        let peer = &self.settings.peers[index];
         let source = match peer.relation {
             Relation::Sibling => ResponseSource::Sibling,
             Relation::Parent => ResponseSource::Parent,
@@ -126,7 +126,7 @@ impl Peers {
     /// Ranks the peers to request the object from, given their responses.
     fn rank(&self, url: &str, responses: &[PeerResponse]) -> Vec<PeerCandidate> {
         let parents = || {
-            let all = self.known.peers.iter().enumerate();
+            let all = self.settings.peers.iter().enumerate();
             all.filter(|(_, peer)| peer.relation == Relation::Parent)
         };
         let hit =
@@ -134,17 +134,17 @@ impl Peers {
         let mut ranked: Vec<PeerCandidate> = hit.iter().map(|&index| self.candidate(index, true)).collect();
         let may_fetch = |index: usize| {
             responses.contains(&PeerResponse { peer: index, opcode: Opcode::Miss })
-                && self.known.peers[index].relation == Relation::Parent
+                && self.settings.peers[index].relation == Relation::Parent
         };
         let fetching = responses.iter().map(|response| response.peer).filter(|&index| may_fetch(index));
         ranked.extend(fetching.map(|index| self.candidate(index, false)));
-        let mut shares: Vec<(u64, usize)> = parents()
+        let mut weights: Vec<(u64, usize)> = parents()
             .filter(|(_, peer)| peer.icp.is_none())
             .map(|(index, peer)| (rendezvous_weight(&peer.name, url), index))
             .collect();
-        shares.sort_unstable_by(|one, other| other.cmp(one));
-        ranked.extend(shares.iter().map(|&(_, index)| self.candidate(index, false)));
-        if self.known.never_direct {
+        weights.sort_unstable_by(|one, other| other.cmp(one));
+        ranked.extend(weights.iter().map(|&(_, index)| self.candidate(index, false)));
+        if self.settings.never_direct {
             // Peers that have not responded yet may still have the object, and there is no other way to get it.
             let silent =
                 parents().filter(|(index, _)| !responses.iter().any(|response| response.peer == *index));
@@ -162,7 +162,7 @@ impl Peers {
         if !Message::query(number, url).write(&mut datagram) {
             return SentQuery::default();
         }
-        for (index, peer) in self.known.peers.iter().enumerate() {
+        for (index, peer) in self.settings.peers.iter().enumerate() {
             let Some(icp) = peer.icp else { continue };
             // Without room in the socket buffer, the datagram counts as lost.
             if let Ok(bytes) = socket.try_send_to(&datagram, icp) {
@@ -233,7 +233,7 @@ impl Peers {
         let responded = |index: &usize| responses.iter().any(|response| response.peer == *index);
         let is_decided = responses.iter().any(|response| response.opcode == Opcode::Hit);
         for index in awaited.iter().filter(|index| !is_decided && !responded(index)) {
-            self.without_response[*index].set(self.without_response[*index].get().saturating_add(1));
+            self.unanswered_queries[*index].set(self.unanswered_queries[*index].get().saturating_add(1));
             self.count(|c| c.icp_timeouts += 1);
         }
         responses
@@ -245,15 +245,15 @@ impl Peers {
         mut receiver: UnboundedReceiver<PeerResponse>,
         awaited: &[usize],
     ) -> Vec<PeerResponse> {
-        let (patience, delay) = (Duration::from_millis(self.known.timeout_ms), self.delay());
+        let (time_limit, delay) = (Duration::from_millis(self.settings.timeout_ms), self.delay());
         let mut responses: Vec<PeerResponse> = Vec::new();
-        if delay >= patience && !delay.is_zero() {
+        if delay >= time_limit && !delay.is_zero() {
             // With this delay, every response would come too late.
-            sleep(patience).await;
+            sleep(time_limit).await;
             return responses;
         }
         // The delay is emulated: responses that have arrived by then are handled after it.
-        let deadline = Instant::now() + patience - delay;
+        let deadline = Instant::now() + time_limit - delay;
         while !awaited.iter().all(|index| responses.iter().any(|response| response.peer == *index)) {
             let Ok(Some(response)) = timeout_at(deadline, receiver.recv()).await else { break };
             responses.push(response);
@@ -271,14 +271,14 @@ impl Peers {
     /// fresh response is stored.
     pub async fn listen(&self, holds: impl Fn(&Target<'_>) -> bool) {
         let Some(socket) = &self.socket else { return std::future::pending().await };
-        let mut room = vec![0; MOST_BYTES + 1];
+        let mut datagram = vec![0; MOST_BYTES + 1];
         let mut out = Vec::new();
         loop {
             // Errors belong to earlier datagrams (ICMP port unreachable).
-            let Ok((length, from)) = socket.recv_from(&mut room).await else { continue };
-            match Message::parse(&room[..length]) {
+            let Ok((length, from)) = socket.recv_from(&mut datagram).await else { continue };
+            match Message::parse(&datagram[..length]) {
                 Ok(query) if query.opcode == Opcode::Query => {
-                    let opcode = self.query_result(&query, from, &holds);
+                    let opcode = self.response_opcode(&query, from, &holds);
                     if query.response(opcode).write(&mut out) {
                         // A lost response counts as an unanswered query at the peer.
                         let sent = socket.try_send_to(&out, from).unwrap_or(0) as u64;
@@ -292,7 +292,7 @@ impl Peers {
     }
 
     /// Opcode of the response to a query.
-    fn query_result(
+    fn response_opcode(
         &self,
         query: &Message<'_>,
         from: SocketAddr,
@@ -321,14 +321,14 @@ impl Peers {
         };
         // A hit that carries the object is only sent if the query allows it, which ours do not.
         let opcode = if response.opcode == Opcode::HitObject { Opcode::Hit } else { response.opcode };
-        self.without_response[index].set(0);
+        self.unanswered_queries[index].set(0);
         self.count(|c| {
             c.icp_replies += 1;
             c.icp_hits += u64::from(opcode == Opcode::Hit);
         });
-        if let Some(requester) = self.waiting.borrow().get(&response.number) {
+        if let Some(sender) = self.waiting.borrow().get(&response.number) {
             // The fetch may have had enough responses, and be gone.
-            let _ = requester.send(PeerResponse { peer: index, opcode });
+            let _ = sender.send(PeerResponse { peer: index, opcode });
         }
     }
 }
@@ -372,8 +372,8 @@ mod tests {
         Peer { name: name.into(), relation, http: address, icp: icp.then_some(address) }
     }
 
-    fn peers(known: Vec<Peer>, never_direct: bool) -> Peers {
-        let settings = Cooperation { peers: known, never_direct, ..Cooperation::default() };
+    fn peers(members: Vec<Peer>, never_direct: bool) -> Peers {
+        let settings = Cooperation { peers: members, never_direct, ..Cooperation::default() };
         Peers::new(Some(&settings)).unwrap()
     }
 
@@ -388,13 +388,13 @@ mod tests {
     #[test]
     fn a_hit_comes_before_the_parent_that_responded_first_and_siblings_never_fetch() {
         use Relation::{Parent, Sibling};
-        let known = vec![
+        let members = vec![
             peer("s", Sibling, true),
             peer("t", Sibling, true),
             peer("p", Parent, true),
             peer("q", Parent, true),
         ];
-        let peers = peers(known, false);
+        let peers = peers(members, false);
         let (hit, miss) = (Opcode::Hit, Opcode::Miss);
         assert_eq!(
             ports(&peers.rank("u", &responses(&[(0, miss), (3, miss), (2, miss), (1, hit)]))),
@@ -410,8 +410,8 @@ mod tests {
     #[test]
     fn a_cache_barred_from_origins_tries_parents_that_said_nothing() {
         use Relation::{Parent, Sibling};
-        let known = vec![peer("s", Sibling, true), peer("p", Parent, true), peer("q", Parent, true)];
-        let peers = peers(known, true);
+        let members = vec![peer("s", Sibling, true), peer("p", Parent, true), peer("q", Parent, true)];
+        let peers = peers(members, true);
         assert_eq!(ports(&peers.rank("u", &responses(&[(2, Opcode::Miss)]))), ['q', 'p']);
     }
 

@@ -36,7 +36,7 @@ pub struct ProxyClient {
     /// The request came from another cache.
     pub is_from_cache: bool,
     /// The request has passed this proxy before.
-    pub was_here: bool,
+    pub has_passed_before: bool,
     /// Key of the last request; kept for its allocation.
     pub key: Vec<u8>,
     /// `None` without a log.
@@ -53,7 +53,7 @@ impl ProxyClient {
             exchange,
             shared,
             is_from_cache: false,
-            was_here: false,
+            has_passed_before: false,
             key: Vec::new(),
             log_entry: None,
             tail: Vec::with_capacity(256),
@@ -142,7 +142,7 @@ impl ProxyClient {
     }
 
     /// Sends one part of a response that is still arriving.
-    pub async fn send_part_of_flow(
+    pub async fn send_shared_body_part(
         &mut self,
         response: &ProxyResponse,
         total: u64,
@@ -204,7 +204,7 @@ impl ProxyClient {
     }
 
     /// Sends a response that is still arriving.
-    pub async fn send_flow(
+    pub async fn send_shared_body(
         &mut self,
         fetched: &FetchedHead,
         reader: &mut SharedBodyReader,
@@ -452,12 +452,12 @@ mod tests {
                 reader
             };
             let mut reader = flow();
-            client.send_flow(&fetched, &mut reader, status, None).await.unwrap();
+            client.send_shared_body(&fetched, &mut reader, status, None).await.unwrap();
             drop(reader);
             assert_eq!(Rc::strong_count(&part), 1);
             let (mut reader, span) = (flow(), Span { from: 1, to: 3 });
             let response = &fetched.response;
-            client.send_part_of_flow(response, 3, &mut reader, span, status, None).await.unwrap();
+            client.send_shared_body_part(response, 3, &mut reader, span, status, None).await.unwrap();
             drop(reader);
             assert_eq!(Rc::strong_count(&part), 1);
         });

@@ -39,17 +39,17 @@ impl ProxyResponse {
     /// Reads the head of an origin's response; `name` identifies this proxy.
     pub fn from_origin(head: &ResponseHead<'_>, name: &str, times: ResponseTimes) -> Result<Self, HeadError> {
         let mut text = Vec::with_capacity(512);
-        let found = append_head(&mut text, head, name, || times.received_ms);
-        let age_s = found.age_s();
-        let mut facts = found.facts(head.status, age_s.unwrap_or(0));
-        if found.date.is_none() {
+        let response_fields = append_head(&mut text, head, name, || times.received_ms);
+        let age_s = response_fields.age_s();
+        let mut facts = response_fields.facts(head.status, age_s.unwrap_or(0));
+        if response_fields.date.is_none() {
             facts.date_s = Some(times.received_ms.div_euclid(1000).max(0));
         }
         let varies = |field: &Field<'_>| field.is("vary");
         Ok(Self {
             status: head.status,
             freshness: Freshness::new(&facts, times.requested_ms, times.received_ms),
-            vary: match found.varies {
+            vary: match response_fields.varies {
                 true => Vary::parse(head.headers().filter(varies).map(|field| field.value)),
                 false => Vary::Nothing,
             },
@@ -57,8 +57,8 @@ impl ProxyResponse {
             facts,
             fields_at: fields_at(&text),
             head: text.into_boxed_slice(),
-            etag: found.etag.map(Box::from),
-            last_modified_s: found.last_modified.and_then(http_fields::date_s),
+            etag: response_fields.etag.map(Box::from),
+            last_modified_s: response_fields.last_modified.and_then(http_fields::date_s),
         })
     }
 
@@ -193,9 +193,9 @@ pub fn append_head<'h>(
     out.push(b' ');
     out.extend_from_slice(head.reason.as_bytes());
     out.extend_from_slice(b"\r\n");
-    let mut found = ResponseFields::default();
+    let mut response_fields = ResponseFields::default();
     fields::append_end_to_end(out, head.headers(), head.facts.version, name, |field| {
-        found.add(field);
+        response_fields.add(field);
         match field.name.len() {
             3 => field.is("age"),
             14 => field.is("content-length"),
@@ -203,15 +203,15 @@ pub fn append_head<'h>(
         }
     });
     if head.facts.names_fields && http_fields::connection_names_cache_field(head.headers()) {
-        found.hide();
+        response_fields.hide();
     }
-    if found.date.is_none() {
+    if response_fields.date.is_none() {
         // Without a date, no downstream cache could compute an age (RFC 9110, 6.6.1).
         let mut date = [0; DATE_BYTES];
         write_date(u64::try_from(received_ms() / 1000).unwrap_or(0), &mut date);
         fields::append(out, b"Date", &date);
     }
-    found
+    response_fields
 }
 
 /// Offset of the fields.

@@ -45,9 +45,9 @@ impl Proxy {
         if spec.threads > 1 {
             return Err(ProxyError::Threads(spec.threads));
         }
-        let refused = |cause| ProxyError::Listen { address: spec.listen, cause };
-        let listener = listen(spec.listen).map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
+        let listen_error = |cause| ProxyError::Listen { address: spec.listen, cause };
+        let listener = listen(spec.listen).map_err(listen_error)?;
+        let address = listener.local_addr().map_err(listen_error)?;
         let peers = Peers::new(spec.cooperation.as_ref())
             .map_err(|(address, cause)| ProxyError::Listen { address, cause })?;
         let create = |path: &PathBuf| {
@@ -87,9 +87,9 @@ impl Proxy {
         self.shared.resources.run_deadlines();
         let mut sweep = interval(SWEEP_INTERVAL);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut longest = LongestWaits::default();
+        let mut longest_waits = LongestWaits::default();
         loop {
-            let is_full = self.is_full(&mut longest);
+            let is_full = self.is_full(&mut longest_waits);
             tokio::select! {
                 // A connection too young to be closed a moment ago may be old enough now.
                 () = sleep(FULL_RECHECK_INTERVAL), if is_full => {}
@@ -98,10 +98,10 @@ impl Proxy {
                     // Without a TLS session the client gets no response.
                     let Ok(session) = self.tls.as_ref().map(TlsServer::accept).transpose() else { continue };
                     let stream = ByteStream::new(stream, session);
-                    let connected = ConnectionGuard::new(&self.shared);
+                    let guard = ConnectionGuard::new(&self.shared);
                     spawn_local(async move {
-                        client::serve(stream, Rc::clone(&connected.0)).await;
-                        drop(connected);
+                        client::serve(stream, Rc::clone(&guard.0)).await;
+                        drop(guard);
                     });
                 }
                 () = &mut listening => {}
@@ -117,13 +117,13 @@ impl Proxy {
 impl Proxy {
     /// Whether no more connections may be accepted now. Close to the limit, the connection that has been idle for longest is
     /// closed.
-    fn is_full(&self, longest: &mut LongestWaits) -> bool {
-        let most = self.shared.limits.clients;
-        let room = most.saturating_sub(self.shared.clients.get());
-        if room <= eviction_reserve(most) {
-            longest.dismiss(&self.shared.resources.deadlines, EVICTION_GRACE, |wait| !wait.is_stream);
+    fn is_full(&self, longest_waits: &mut LongestWaits) -> bool {
+        let max_clients = self.shared.limits.clients;
+        let free_slots = max_clients.saturating_sub(self.shared.clients.get());
+        if free_slots <= eviction_reserve(max_clients) {
+            longest_waits.dismiss(&self.shared.resources.deadlines, EVICTION_GRACE, |wait| !wait.is_stream);
         }
-        room == 0
+        free_slots == 0
     }
 }
 

@@ -67,7 +67,7 @@ impl Default for ProxyLimits {
             origin_connect: Duration::from_secs(10),
             origin_response: Duration::from_secs(60),
             origin_idle: Duration::from_secs(60),
-            clients: most_clients(),
+            clients: max_clients(),
         }
     }
 }
@@ -76,7 +76,7 @@ impl Default for ProxyLimits {
 const OTHER_DESCRIPTORS: u64 = 200;
 /// Client connections that the descriptor limit permits if each needs one to an origin; without a limit, as many as there are
 /// ports at one address.
-fn most_clients() -> usize {
+fn max_clients() -> usize {
     (descriptor_limit().saturating_sub(OTHER_DESCRIPTORS) / 2).clamp(1, 1 << 16) as usize
 }
 
@@ -182,7 +182,7 @@ impl ProxyShared {
         }
     }
 
-    pub fn patience(&self) -> UpstreamTimeouts {
+    pub fn upstream_timeouts(&self) -> UpstreamTimeouts {
         UpstreamTimeouts { connect: self.limits.origin_connect, response: self.limits.origin_response }
     }
 

@@ -96,7 +96,7 @@ struct KeyMark {
 }
 
 pub struct Store {
-    kept: KeyedStore<StoreEntry>,
+    entries: KeyedStore<StoreEntry>,
     /// Limit of a body's size by the admission setting.
     admitted_bytes: u64,
     marks: Box<[KeyMark]>,
@@ -114,7 +114,7 @@ impl Store {
             Admission::TinyLfu => (AdmissionFilter::TinyLfu, u64::MAX),
         };
         Self {
-            kept: KeyedStore::new(memory_bytes, storing.policy, filter),
+            entries: KeyedStore::new(memory_bytes, storing.policy, filter),
             admitted_bytes,
             marks: vec![KeyMark::default(); MARKS].into_boxed_slice(),
             seed: RandomState::new().hash_one(0),
@@ -124,12 +124,12 @@ impl Store {
 
     /// Looks up a response to a request with these fields.
     pub fn find(&mut self, key: &[u8], fields: Fields<'_>) -> StoreLookup {
-        let variant = match self.kept.get(key) {
+        let variant = match self.entries.get(key) {
             None => return StoreLookup::Nothing,
             Some(StoreEntry::Response(stored)) => return StoreLookup::Response(Rc::clone(stored)),
             Some(StoreEntry::Varies { vary, generation }) => variant_key(key, *generation, vary, fields),
         };
-        match self.kept.get(&variant[..]) {
+        match self.entries.get(&variant[..]) {
             Some(StoreEntry::Response(stored)) => StoreLookup::Response(Rc::clone(stored)),
             _ => StoreLookup::OtherVariant,
         }
@@ -137,7 +137,7 @@ impl Store {
 
     /// Looks up a response that does not vary, without counting as a use of it.
     pub fn peek(&self, key: &[u8]) -> Option<&StoredResponse> {
-        match self.kept.peek(key)? {
+        match self.entries.peek(key)? {
             StoreEntry::Response(stored) => Some(stored),
             StoreEntry::Varies { .. } => None,
         }
@@ -168,13 +168,13 @@ impl Store {
         fields: Fields<'_>,
         stored: StoredResponse,
     ) -> Result<(), TooLarge> {
-        let generation = match self.kept.get(&key[..]) {
+        let generation = match self.entries.get(&key[..]) {
             Some(StoreEntry::Varies { vary: known, generation }) if *known == vary => *generation,
             _ => {
                 self.tick += 1;
                 let bytes = (key.len() + 2 * ALLOCATION_OVERHEAD + 256 + vary_bytes(&vary)) as u64;
                 let entry = StoreEntry::Varies { vary: vary.clone(), generation: self.tick };
-                self.kept.insert(Rc::clone(key), entry, bytes)?;
+                self.entries.insert(Rc::clone(key), entry, bytes)?;
                 self.tick
             }
         };
@@ -183,12 +183,12 @@ impl Store {
 
     fn insert_entry(&mut self, key: CacheKey, stored: StoredResponse) -> Result<(), TooLarge> {
         let bytes = stored.weight_bytes() + key.len() as u64;
-        self.kept.insert(key, StoreEntry::Response(Rc::new(stored)), bytes)
+        self.entries.insert(key, StoreEntry::Response(Rc::new(stored)), bytes)
     }
 
     /// Removes everything under a key.
     pub fn remove(&mut self, key: &[u8]) {
-        self.kept.remove(key);
+        self.entries.remove(key);
     }
 
     /// Removes everything under a key, and keeps fetches under way for it from being stored.
@@ -216,7 +216,7 @@ impl Store {
     }
 
     /// Records whether a response under this key could be shared.
-    pub fn note_shared(&mut self, key: &[u8], is_authorised: bool, is_shared: bool) {
+    pub fn record_shared(&mut self, key: &[u8], is_authorised: bool, is_shared: bool) {
         let hash = hash_for(self.hash(key), is_authorised);
         let mark = self.mark(key);
         if !is_shared {
@@ -228,39 +228,39 @@ impl Store {
 
     /// Upper bound on the body of a stored object.
     pub fn largest_bytes(&self) -> u64 {
-        self.admitted_bytes.min(self.kept.bound_bytes() / LARGEST_SHARE)
+        self.admitted_bytes.min(self.entries.bound_bytes() / LARGEST_SHARE)
     }
 
     /// Counts a request for an object that is not stored; false if the admission filter refuses it.
     pub fn admits(&mut self, key: &[u8]) -> bool {
-        self.kept.admits(key)
+        self.entries.admits(key)
     }
 
     /// Whether an admission filter is used, which may admit the next time what it refuses now.
     pub fn is_selective(&self) -> bool {
-        self.kept.is_selective()
+        self.entries.is_selective()
     }
 
     /// Reserves memory for body bytes that are arriving; false if there is none for this object.
     pub fn reserve(&mut self, key: &[u8], bytes: u64) -> bool {
-        self.kept.reserve(key, bytes)
+        self.entries.reserve(key, bytes)
     }
 
     pub fn release(&mut self, bytes: u64) {
-        self.kept.release(bytes);
+        self.entries.release(bytes);
     }
 
     pub fn objects(&self) -> u64 {
-        self.kept.len() as u64
+        self.entries.len() as u64
     }
 
     /// Bytes stored or reserved, overhead included.
     pub fn stored_bytes(&self) -> u64 {
-        self.kept.used_bytes() + self.kept.reserved_bytes()
+        self.entries.used_bytes() + self.entries.reserved_bytes()
     }
 
     pub fn evictions(&self) -> u64 {
-        self.kept.evictions()
+        self.entries.evictions()
     }
 
     fn mark(&mut self, key: &[u8]) -> &mut KeyMark {
@@ -389,10 +389,10 @@ mod tests {
     fn names_whose_responses_cannot_be_shared_are_remembered_until_one_can() {
         let mut store = Store::new(1 << 20, Storing::default());
         for authorised in [false, true] {
-            store.note_shared(b"a/", authorised, false);
+            store.record_shared(b"a/", authorised, false);
             assert!(store.is_unshared(b"a/", authorised) && !store.is_unshared(b"a/", !authorised));
             assert!(!store.is_unshared(b"b/", authorised));
-            store.note_shared(b"a/", authorised, true);
+            store.record_shared(b"a/", authorised, true);
             assert!(!store.is_unshared(b"a/", authorised));
         }
     }

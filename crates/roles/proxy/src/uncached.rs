@@ -122,10 +122,10 @@ async fn exchange(
     out: &mut Vec<u8>,
 ) -> io::Result<Result<(Box<Upstream>, UncachedHead), OriginFailure>> {
     let shared = Rc::clone(&client.shared);
-    let patience = shared.patience();
+    let timeouts = shared.upstream_timeouts();
     let address = match route.destination {
         Destination::Address(address) if !leads_to(address, shared.address) => address,
-        _ => match Box::pin(origin::address_of(&route.destination, shared.address, patience)).await {
+        _ => match Box::pin(origin::address_of(&route.destination, shared.address, timeouts)).await {
             Ok(address) => address,
             Err(failure) => return Ok(Err(failure)),
         },
@@ -141,7 +141,7 @@ async fn exchange(
     }
     let mut tries = 1..=MAX_RETRIES;
     loop {
-        let connecting = Box::pin(shared.pool.connect(address, patience));
+        let connecting = Box::pin(shared.pool.connect(address, timeouts));
         let mut upstream = match unless_disconnected(&client.exchange.connection, connecting).await? {
             Ok(upstream) => upstream,
             Err(failure) => return Ok(Err(failure.into())),
@@ -161,27 +161,27 @@ async fn send_and_read_head(
     request: &[u8],
     out: &mut Vec<u8>,
 ) -> io::Result<Result<UncachedHead, UpstreamError>> {
-    let patience = client.shared.patience();
+    let timeouts = client.shared.upstream_timeouts();
     let shared = Rc::clone(&client.shared);
-    if let Err(error) = upstream.send(&[request], patience).await {
+    if let Err(error) = upstream.send(&[request], timeouts).await {
         return Ok(Err(error));
     }
     let classified = loop {
         // `classify` borrows the whole client, so its connection is watched beforehand, until the response begins.
         let begun =
-            unless_disconnected(&client.exchange.connection, upstream.wait_response(patience.response));
+            unless_disconnected(&client.exchange.connection, upstream.wait_response(timeouts.response));
         if let Err(error) = begun.await? {
             return Ok(Err(error));
         }
-        let next_head = upstream.head(patience.response, |received| match received.head.status {
+        let next_head = upstream.head(timeouts.response, |received| match received.head.status {
             101 => Ok(Err(UNREQUESTED_UPGRADE)),
             100..=199 => Err(interim::rewrite(&received.head, &shared.name)),
             _ => Ok(classify(client, plan, &received.head, received.rest, out)),
         });
         match next_head.await {
             Ok(Ok(classified)) => break classified,
-            Ok(Err(Some(passing))) if client.exchange.accepts_interim() => {
-                client.exchange.write(&[&passing]).await?;
+            Ok(Err(Some(interim_head))) if client.exchange.accepts_interim() => {
+                client.exchange.write(&[&interim_head]).await?;
             }
             Ok(Err(_)) => {}
             Err(error) => return Ok(Err(error)),
@@ -206,10 +206,10 @@ fn classify(
         return Ok(UncachedHead::NotModified);
     }
     let shared = Rc::clone(&client.shared);
-    let from = head.body("GET");
+    let origin_framing = head.body("GET");
     out.clear();
-    let found = response::append_head(out, head, &shared.name, || shared.clock.now_ms());
-    if is_cacheable(&shared, plan, head, &found, from) {
+    let response_fields = response::append_head(out, head, &shared.name, || shared.clock.now_ms());
+    if is_cacheable(&shared, plan, head, &response_fields, origin_framing) {
         let times = ResponseTimes { requested_ms: plan.requested_ms, received_ms: shared.clock.now_ms() };
         return OriginHead::of(head, "GET", &shared.name, times)
             .map(|origin_head| UncachedHead::Cacheable(Box::new(origin_head)));
@@ -218,17 +218,17 @@ fn classify(
     // Errors and redirections say nothing about whether the object can be shared, nor does a request that forbids storing.
     let ClientRequest { control, is_authorised, .. } = plan.client_request;
     if matches!(head.status, 200..=299) && !plan.is_unshared && !control.no_store {
-        shared.store.borrow_mut().note_shared(plan.key, *is_authorised, false);
+        shared.store.borrow_mut().record_shared(plan.key, *is_authorised, false);
     }
     if plan.client_request.control.no_cache && head.status < 500 {
         shared.store.borrow_mut().remove(plan.key);
     }
-    let age_s = found.age_s().map(|age_s| {
+    let age_s = response_fields.age_s().map(|age_s| {
         let now_ms = shared.clock.now_ms();
-        let facts = found.facts(head.status, age_s);
+        let facts = response_fields.facts(head.status, age_s);
         Freshness::new(&facts, plan.requested_ms, now_ms).age_s(now_ms)
     });
-    let length = match from {
+    let length = match origin_framing {
         BodyFraming::None => Some(0),
         BodyFraming::Length(bytes) => Some(bytes),
         BodyFraming::Chunked | BodyFraming::UntilClose => None,
@@ -242,7 +242,7 @@ fn classify(
         source: plan.source,
     };
     client.append_recorded_tail(out, head.status, cache_status, age_s, framing);
-    let mut body = RelayedBody::new(from, framing == BodyFraming::Chunked);
+    let mut body = RelayedBody::new(origin_framing, framing == BodyFraming::Chunked);
     let taken = body.take(rest, out);
     let (used, is_broken) = (taken.unwrap_or(rest.len()), taken.is_err());
     Ok(UncachedHead::Relay(UncachedRelay { body, framing, used, is_broken, persists: head.persists("GET") }))
@@ -253,10 +253,10 @@ fn is_cacheable(
     shared: &ProxyShared,
     plan: &UncachedPlan<'_>,
     head: &ResponseHead<'_>,
-    found: &ResponseFields<'_>,
+    response_fields: &ResponseFields<'_>,
     framing: BodyFraming,
 ) -> bool {
-    let control = found.control();
+    let control = response_fields.control();
     if control.no_store || control.private || plan.client_request.control.no_store {
         return false;
     }
@@ -264,7 +264,7 @@ fn is_cacheable(
     if bytes > shared.store.borrow().largest_bytes() {
         return false;
     }
-    let facts = found.facts(head.status, 0);
+    let facts = response_fields.facts(head.status, 0);
     may_store(MethodClass::Get, &plan.client_request.control, plan.client_request.is_authorised, &facts)
         .is_ok()
 }
@@ -277,12 +277,12 @@ async fn relay_response(
     mut relay: UncachedRelay,
 ) -> io::Result<()> {
     let shared = Rc::clone(&client.shared);
-    let is_noted = matches!(relay.framing, BodyFraming::Length(_));
-    let mut log_entry = 0;
+    let is_length_recorded = matches!(relay.framing, BodyFraming::Length(_));
+    let mut recorded_bytes = 0;
     loop {
-        if !is_noted {
-            client.record_bytes(relay.body.content_bytes - log_entry);
-            log_entry = relay.body.content_bytes;
+        if !is_length_recorded {
+            client.record_bytes(relay.body.content_bytes - recorded_bytes);
+            recorded_bytes = relay.body.content_bytes;
         }
         let is_done = relay.body.is_done();
         if is_done && relay.persists && upstream.connection.input.unread().is_empty() {

@@ -44,7 +44,7 @@ pub struct PageReader {
     scanner: Scanner,
     decoder: Option<GzipReader>,
     settings: Prefetch,
-    seen: HashSet<(String, String)>,
+    submitted: HashSet<(String, String)>,
     read_bytes: u64,
     fields: Rc<[u8]>,
     budget: Rc<Cell<u64>>,
@@ -81,7 +81,7 @@ impl PageReader {
             scanner: Scanner::default(),
             decoder,
             settings,
-            seen: HashSet::new(),
+            submitted: HashSet::new(),
             read_bytes: 0,
             fields: repeated.into(),
             budget: Rc::new(Cell::new(settings.page_bytes)),
@@ -90,23 +90,23 @@ impl PageReader {
 
     /// Scans the next bytes; false: nothing more will be found.
     pub fn push(&mut self, shared: &Rc<ProxyShared>, bytes: &[u8]) -> bool {
-        let mut found: Vec<(ReferenceKind, String)> = Vec::new();
+        let mut references: Vec<(ReferenceKind, String)> = Vec::new();
         let (scanner, read_bytes) = (&mut self.scanner, &mut self.read_bytes);
-        let mut read = |bytes: &[u8]| {
+        let mut scan = |bytes: &[u8]| {
             *read_bytes += bytes.len() as u64;
-            scanner.push(bytes, |kind, url| found.push((kind, url.to_owned())));
+            scanner.push(bytes, |kind, url| references.push((kind, url.to_owned())));
         };
         let is_sound = match &mut self.decoder {
             None => {
-                read(bytes);
+                scan(bytes);
                 true
             }
-            Some(decoder) => decoder.push(bytes, read).is_ok(),
+            Some(decoder) => decoder.push(bytes, scan).is_ok(),
         };
-        for (kind, reference) in found {
+        for (kind, reference) in references {
             self.follow(shared, kind, &reference);
         }
-        is_sound && self.read_bytes < PAGE_MAX_BYTES && self.seen.len() < self.settings.per_page as usize
+        is_sound && self.read_bytes < PAGE_MAX_BYTES && self.submitted.len() < self.settings.per_page as usize
     }
 
     fn follow(&mut self, shared: &Rc<ProxyShared>, kind: ReferenceKind, reference: &str) {
@@ -116,7 +116,7 @@ impl PageReader {
             ReferenceKind::Link if !self.settings.links => {}
             ReferenceKind::Link | ReferenceKind::Embedded => {
                 let name = (url.authority.clone(), url.path.clone());
-                if self.seen.len() < self.settings.per_page as usize && self.seen.insert(name) {
+                if self.submitted.len() < self.settings.per_page as usize && self.submitted.insert(name) {
                     let (fields, budget) = (Rc::clone(&self.fields), Rc::clone(&self.budget));
                     let is_own = url.authority.eq_ignore_ascii_case(&self.own_authority);
                     let job = PrefetchJob { url, is_absolute: self.page.is_absolute, is_own, fields, budget };
@@ -142,10 +142,10 @@ async fn prefetch(shared: &Rc<ProxyShared>, job: &PrefetchJob) {
     let Some(plan) = plan_fetch(shared, job, &target) else { return };
     shared.prefetcher.count(|c| c.prefetched += 1);
     let (fetch, mut reader) = fetch::start(shared, plan, true);
-    let FetchOutcome::Response(fetched) = fetch.settled().await else { return };
+    let FetchOutcome::Response(fetched) = fetch.wait().await else { return };
     if !fetched.is_shared || fetched.length.is_some_and(|bytes| bytes > job.budget.get()) {
         // Not shared, so of no use to any client; or too large, and so would be whatever follows.
-        fetch.flow.set_retained(false);
+        fetch.shared_body.set_retained(false);
         if fetched.is_shared {
             job.budget.set(0);
         }
@@ -159,7 +159,7 @@ async fn prefetch(shared: &Rc<ProxyShared>, job: &PrefetchJob) {
             Some(left) => job.budget.set(left),
             None => {
                 job.budget.set(0);
-                fetch.flow.set_retained(false);
+                fetch.shared_body.set_retained(false);
                 return;
             }
         }

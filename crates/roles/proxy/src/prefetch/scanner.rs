@@ -36,7 +36,7 @@ enum ScanState {
 
 impl Scanner {
     /// Scans the next bytes and reports references.
-    pub fn push(&mut self, mut bytes: &[u8], mut found: impl FnMut(ReferenceKind, &str)) {
+    pub fn push(&mut self, mut bytes: &[u8], mut on_reference: impl FnMut(ReferenceKind, &str)) {
         while !bytes.is_empty() {
             if self.state == ScanState::Text {
                 let Some(open) = memchr::memchr(b'<', bytes) else { return };
@@ -49,16 +49,16 @@ impl Scanner {
             bytes = &bytes[1..];
             self.state = match self.state {
                 ScanState::Text => ScanState::Text,
-                ScanState::Tag(quote) => self.within_tag(quote, byte, &mut found),
+                ScanState::Tag(quote) => self.within_tag(quote, byte, &mut on_reference),
                 ScanState::Comment(hyphens) => match byte {
                     b'-' => ScanState::Comment(hyphens.saturating_add(1)),
                     b'>' if hyphens >= 2 => ScanState::Text,
                     _ => ScanState::Comment(0),
                 },
-                ScanState::Raw(end, seen) => match () {
-                    () if seen == end.len() && byte == b'>' => ScanState::Text,
-                    () if seen == end.len() => ScanState::Raw(end, seen),
-                    () if byte.to_ascii_lowercase() == end[seen] => ScanState::Raw(end, seen + 1),
+                ScanState::Raw(end, matched) => match () {
+                    () if matched == end.len() && byte == b'>' => ScanState::Text,
+                    () if matched == end.len() => ScanState::Raw(end, matched),
+                    () if byte.to_ascii_lowercase() == end[matched] => ScanState::Raw(end, matched + 1),
                     () => ScanState::Raw(end, usize::from(byte == end[0])),
                 },
             };
@@ -69,10 +69,10 @@ impl Scanner {
         &mut self,
         quote: Option<u8>,
         byte: u8,
-        found: &mut impl FnMut(ReferenceKind, &str),
+        on_reference: &mut impl FnMut(ReferenceKind, &str),
     ) -> ScanState {
         if byte == b'>' && quote.is_none() {
-            return report(&self.tag, found);
+            return report(&self.tag, on_reference);
         }
         if self.tag.len() == TAG_MAX_BYTES {
             return ScanState::Text;
@@ -97,7 +97,7 @@ fn follows_equals(tag: &[u8]) -> bool {
 }
 
 /// Reports what a complete tag names; returns the state after it.
-fn report(tag: &[u8], found: &mut impl FnMut(ReferenceKind, &str)) -> ScanState {
+fn report(tag: &[u8], on_reference: &mut impl FnMut(ReferenceKind, &str)) -> ScanState {
     let end = tag.iter().position(|b| b.is_ascii_whitespace() || *b == b'/').unwrap_or(tag.len());
     let (name, attributes) = (tag[..end].to_ascii_lowercase(), &tag[end..]);
     let wanted: Option<(ReferenceKind, &str)> = match &name[..] {
@@ -114,7 +114,7 @@ fn report(tag: &[u8], found: &mut impl FnMut(ReferenceKind, &str)) -> ScanState 
         && let Some(value) = value_of(attributes, attribute)
         && let Ok(value) = std::str::from_utf8(value)
     {
-        found(kind, value.replace("&amp;", "&").trim());
+        on_reference(kind, value.replace("&amp;", "&").trim());
     }
     match &name[..] {
         b"script" => ScanState::Raw(b"</script", 0),
