@@ -67,15 +67,15 @@ async fn probe(server: CheckTarget<'_>, check: &HealthCheck) -> Option<u16> {
 async fn status(stream: &mut (impl AsyncRead + Unpin)) -> Option<u16> {
     let mut response = Vec::new();
     // The buffer must hold a whole TLS record.
-    let mut room = vec![0; MIN_READ_BYTES];
+    let mut buffer = vec![0; MIN_READ_BYTES];
     loop {
         match ResponseHead::parse(&response) {
             Err(_) => return None,
             Ok(Some((head, length))) if head.is_interim() => drop(response.drain(..length)),
             Ok(Some((head, _))) => return Some(head.status),
-            Ok(None) => match stream.read(&mut room).await.ok()? {
+            Ok(None) => match stream.read(&mut buffer).await.ok()? {
                 0 => return None,
-                count => response.extend_from_slice(&room[..count]),
+                count => response.extend_from_slice(&buffer[..count]),
             },
         }
     }

@@ -99,11 +99,11 @@ impl Classes {
     pub fn classify(&self, head: &RequestHead<'_>, target: &[u8]) -> ClassId {
         let last = self.all.len().saturating_sub(1);
         let (path, query) = split(target);
-        let place = self.all[..last]
+        let index = self.all[..last]
             .iter()
             .position(|conditions| conditions.iter().all(|c| c.holds(head, path, query)))
             .unwrap_or(last);
-        ClassId(place as u16)
+        ClassId(index as u16)
     }
 }
 

@@ -54,13 +54,13 @@ pub struct BoundListeners {
 
 /// Binds one socket for each worker. Several share the port (`SO_REUSEPORT`), so that the kernel distributes connections.
 pub fn bind(address: SocketAddr, workers: usize) -> Result<BoundListeners, SwitchError> {
-    let failed = |cause| SwitchError::Listen { address, cause };
+    let listen_error = |cause| SwitchError::Listen { address, cause };
     let open = if workers == 1 { listen_std } else { listen_reuse_port };
-    let first = open(address).map_err(failed)?;
-    let actual = first.local_addr().map_err(failed)?;
+    let first = open(address).map_err(listen_error)?;
+    let actual = first.local_addr().map_err(listen_error)?;
     let mut sockets = vec![first];
     for _ in 1..workers {
-        sockets.push(open(actual).map_err(failed)?);
+        sockets.push(open(actual).map_err(listen_error)?);
     }
     Ok(BoundListeners { configured: address, actual, sockets })
 }
@@ -265,7 +265,7 @@ impl Controller {
             .filter_map(|server| server.published_weight.map(|weight| (server.id, weight)));
         WorkerConfig {
             config: Arc::clone(&self.config),
-            numbers: Arc::new(self.servers.iter().map(|server| server.id).collect()),
+            server_ids: Arc::new(self.servers.iter().map(|server| server.id).collect()),
             listen: Arc::new(listen.collect()),
             tls_addresses: Arc::new(tls_addresses.collect()),
             tls_context: Arc::clone(&self.tls_context),
@@ -279,10 +279,10 @@ impl Controller {
         let mut former = std::mem::take(&mut self.servers);
         let config = Arc::clone(&self.config);
         let tls_context = Arc::clone(&self.tls_context);
-        for (place, spec) in config.servers.iter().enumerate() {
-            let known = former.iter().position(|server| is_same_server(&server.spec, spec));
-            let mut server = match known {
-                Some(place) => former.swap_remove(place),
+        for (index, spec) in config.servers.iter().enumerate() {
+            let former_index = former.iter().position(|server| is_same_server(&server.spec, spec));
+            let mut server = match former_index {
+                Some(index) => former.swap_remove(index),
                 None => {
                     self.next_id += 1;
                     let id = ServerId(self.next_id - 1);
@@ -313,7 +313,7 @@ impl Controller {
             server.check_task = spec.check.clone().map(|check| {
                 let (check_results, server) = (self.check_results.clone(), server.id);
                 let (address, speaks_http2) = (spec.address, spec.speaks_http2);
-                let tls = tls_context.servers.get(place).cloned().flatten();
+                let tls = tls_context.servers.get(index).cloned().flatten();
                 let check_again = async move {
                     let target = CheckTarget { address, tls: tls.as_ref(), speaks_http2 };
                     while check_results
@@ -365,14 +365,14 @@ impl Controller {
         self.update_servers(monotonic_ns());
         let worker_config = self.worker_config();
         let sockets = sockets_by_worker(bound, self.workers.len());
-        let mut done = Vec::new();
+        let mut receivers = Vec::new();
         for (worker, own) in self.workers.iter().zip(sockets) {
             let (sender, receiver) = oneshot::channel();
             if worker.send(ControlMessage::Reload(worker_config.clone(), own, sender)).is_ok() {
-                done.push(receiver);
+                receivers.push(receiver);
             }
         }
-        for receiver in done {
+        for receiver in receivers {
             let _ = receiver.await;
         }
         let metrics = self.metrics.as_ref().map(|(address, _)| *address);
@@ -456,15 +456,15 @@ fn is_same_server(former: &ServerSpec, spec: &ServerSpec) -> bool {
 
 /// Sum of the counters of all workers.
 async fn collect_snapshot(workers: Workers) -> SwitchSnapshot {
-    let mut awaited = Vec::new();
+    let mut receivers = Vec::new();
     for worker in &workers {
         let (sender, receiver) = oneshot::channel();
         if worker.send(ControlMessage::Snapshot(sender)).is_ok() {
-            awaited.push(receiver);
+            receivers.push(receiver);
         }
     }
     let mut all = SwitchSnapshot::default();
-    for receiver in awaited {
+    for receiver in receivers {
         if let Ok(one) = receiver.await {
             all.merge(one);
         }

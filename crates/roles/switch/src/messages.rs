@@ -15,8 +15,8 @@ use crate::tls::TlsContext;
 #[derive(Debug, Clone)]
 pub struct WorkerConfig {
     pub config: Arc<Config>,
-    /// Server numbers, in the order of the servers in the settings.
-    pub numbers: Arc<Vec<ServerId>>,
+    /// Identifiers of the servers, in the order of the servers in the settings.
+    pub server_ids: Arc<Vec<ServerId>>,
     /// Addresses to listen at, with the ports that the system assigned.
     pub listen: Arc<Vec<SocketAddr>>,
     /// Subset of `listen` where clients speak TLS.

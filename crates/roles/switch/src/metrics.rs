@@ -229,9 +229,9 @@ pub async fn serve<F: Future<Output = SwitchSnapshot> + 'static>(
         let exchange =
             Exchange::new(stream, &server.resources, ClientLimits::new(STEP_TIMEOUT, STEP_TIMEOUT));
         let (collect, own) = (collect.clone(), server.clone());
-        let serve = |place| async move {
+        let serve = |slot| async move {
             // A client that went away, or is too slow, can repeat its request.
-            let _ = exchange::serve(&mut MetricsClient { exchange, collect, server: own, place }).await;
+            let _ = exchange::serve(&mut MetricsClient { exchange, collect, server: own, slot }).await;
         };
         server.places.serve(serve).await;
     }
@@ -266,7 +266,7 @@ struct MetricsClient<G> {
     exchange: Exchange,
     collect: G,
     server: MetricsServer,
-    place: ConnectionSlot,
+    slot: ConnectionSlot,
 }
 
 impl<F: Future<Output = SwitchSnapshot>, G: Fn() -> F> Handler for MetricsClient<G> {
@@ -277,7 +277,7 @@ impl<F: Future<Output = SwitchSnapshot>, G: Fn() -> F> Handler for MetricsClient
     }
 
     async fn respond(&mut self, Request { head, .. }: &Request<'_>) -> io::Result<AfterResponse> {
-        self.place.set_busy(true);
+        self.slot.set_busy(true);
         let is_head = head.method == "HEAD";
         // Scrapes are too rare to keep a connection for.
         self.exchange.persists = false;

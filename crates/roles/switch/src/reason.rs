@@ -119,8 +119,8 @@ mod tests {
 
     #[test]
     fn reasons_are_in_their_order_and_each_has_a_name_of_its_own() {
-        assert!(RefusalReason::ALL.iter().enumerate().all(|(place, &reason)| reason as usize == place));
-        assert!(NoServerReason::ALL.iter().enumerate().all(|(place, &reason)| reason as usize == place));
+        assert!(RefusalReason::ALL.iter().enumerate().all(|(index, &reason)| reason as usize == index));
+        assert!(NoServerReason::ALL.iter().enumerate().all(|(index, &reason)| reason as usize == index));
         let mut names: Vec<&str> = RefusalReason::ALL.map(RefusalReason::name).to_vec();
         names.sort_unstable();
         names.dedup();

@@ -40,18 +40,18 @@ pub fn append(
     out: &mut Vec<u8>,
     head: &ResponseHead<'_>,
     raw: &[u8],
-    requested: ResponseContext,
+    context: ResponseContext,
     name: &str,
     now: impl FnOnce() -> [u8; DATE_BYTES],
 ) -> ResponseFacts {
-    let method = if requested.is_head { "HEAD" } else { "GET" };
+    let method = if context.is_head { "HEAD" } else { "GET" };
     let from_server = head.body(method);
     let to_client = match from_server {
-        BodyFraming::Chunked | BodyFraming::UntilClose if requested.is_11 => BodyFraming::Chunked,
+        BodyFraming::Chunked | BodyFraming::UntilClose if context.is_11 => BodyFraming::Chunked,
         BodyFraming::Chunked | BodyFraming::UntilClose => BodyFraming::UntilClose,
         framing => framing,
     };
-    let client_persists = requested.persists && to_client != BodyFraming::UntilClose;
+    let client_persists = context.persists && to_client != BodyFraming::UntilClose;
     append_status(out, head.status, head.reason);
     let is_dated = Cell::new(false);
     let replaced = |field: &Field<'_>| match field.name.len() {
@@ -71,8 +71,7 @@ pub fn append(
     match to_client {
         // A HEAD or 304 states the length that a GET would have had; a 204 must not.
         BodyFraming::None => {
-            if let (Some(bytes), true) = (head.facts.content_length, requested.is_head || head.status == 304)
-            {
+            if let (Some(bytes), true) = (head.facts.content_length, context.is_head || head.status == 304) {
                 append_length(out, bytes);
             }
         }
@@ -80,7 +79,7 @@ pub fn append(
         BodyFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
         BodyFraming::UntilClose => {}
     }
-    append_end(out, requested.is_11, client_persists);
+    append_end(out, context.is_11, client_persists);
     ResponseFacts {
         status: head.status,
         from_server,
@@ -91,7 +90,7 @@ pub fn append(
 }
 
 /// Appends a response of the switch itself, with `why` as its body.
-pub fn append_own(out: &mut Vec<u8>, status: u16, why: &str, date: &[u8], requested: ResponseContext) {
+pub fn append_own(out: &mut Vec<u8>, status: u16, why: &str, date: &[u8], context: ResponseContext) {
     append_status(out, status, reason(status));
     fields::append(out, b"Date", date);
     if status == 503 {
@@ -104,8 +103,8 @@ pub fn append_own(out: &mut Vec<u8>, status: u16, why: &str, date: &[u8], reques
     }
     let length = if why.is_empty() { 0 } else { why.len() as u64 + 1 };
     append_length(out, length);
-    append_end(out, requested.is_11, requested.persists);
-    if !requested.is_head && !why.is_empty() {
+    append_end(out, context.is_11, context.persists);
+    if !context.is_head && !why.is_empty() {
         out.extend_from_slice(why.as_bytes());
         out.push(b'\n');
     }
@@ -141,11 +140,11 @@ mod tests {
 
     const REQUESTED: ResponseContext = ResponseContext { is_head: false, is_11: true, persists: true };
 
-    fn sent(text: &str, requested: ResponseContext) -> (String, ResponseFacts) {
+    fn sent(text: &str, context: ResponseContext) -> (String, ResponseFacts) {
         let (head, length) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
         let mut out = Vec::new();
         let now = || *b"Thu, 01 Jan 1970 00:00:09 GMT";
-        let facts = append(&mut out, &head, &text.as_bytes()[..length], requested, "sw", now);
+        let facts = append(&mut out, &head, &text.as_bytes()[..length], context, "sw", now);
         (String::from_utf8(out).expect("text"), facts)
     }
 
@@ -186,8 +185,8 @@ mod tests {
     #[test]
     fn responses_without_body_say_their_length_only_where_they_may() {
         let head = ResponseContext { is_head: true, ..REQUESTED };
-        let length = |text: &str, requested| {
-            let (out, facts) = sent(text, requested);
+        let length = |text: &str, context| {
+            let (out, facts) = sent(text, context);
             assert_eq!(facts.to_client, BodyFraming::None);
             out.contains("Content-Length: 9")
         };

@@ -25,14 +25,14 @@ impl Default for TimeHistogram {
 
 fn bucket_of(us: u64) -> usize {
     // Below four microseconds a bucket is a microsecond wide.
-    let place = if us < 4 {
+    let index = if us < 4 {
         us as usize
     } else {
         let doublings = us.ilog2() as usize;
         let quarter = (us >> (doublings - 2)) as usize & 3;
         4 * (doublings - 1) + quarter
     };
-    place.min(BUCKETS - 1)
+    index.min(BUCKETS - 1)
 }
 
 /// Exclusive upper bound of a bucket.
@@ -68,7 +68,7 @@ impl TimeHistogram {
 
     /// Count below a power of two of microseconds: exact, since buckets end there.
     pub fn below(&self, us: u64) -> u64 {
-        self.buckets.iter().enumerate().take_while(|(place, _)| end_of(*place) <= us).map(|(_, n)| n).sum()
+        self.buckets.iter().enumerate().take_while(|(index, _)| end_of(*index) <= us).map(|(_, n)| n).sum()
     }
 
     /// Upper bound, at most a quarter too long, on the time that a `quantile` of all does not exceed; `None` without any.

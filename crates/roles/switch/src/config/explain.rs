@@ -86,8 +86,8 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
             "class {:<12} {unit}\n{:18} {}{} over {}",
             class.name,
             "",
-            group.choice.name(),
-            settings(&group.choice),
+            group.policy.name(),
+            settings(&group.policy),
             servers_of(config, group, number)
         )?;
     }
@@ -221,8 +221,8 @@ fn bounds(out: &mut String, config: &Config) -> std::fmt::Result {
 }
 
 /// Settings of a policy, with the defaults of its paper filled in.
-fn settings(choice: &PolicyConfig) -> String {
-    match choice {
+fn settings(policy: &PolicyConfig) -> String {
+    match policy {
         PolicyConfig::PeakEwma(own) => format!(" (decay {} s)", own.decay_s),
         PolicyConfig::BoundedHash(own) => format!(" (bound {})", own.bound),
         PolicyConfig::Lard(own) => format!(" (t-low {}, t-high {})", own.t_low, own.t_high),
@@ -289,7 +289,7 @@ fn unit(config: &Config) -> &'static str {
 }
 
 fn servers_of(config: &Config, group: &GroupSpec, class: usize) -> String {
-    if let PolicyConfig::Cap(settings) = &group.choice
+    if let PolicyConfig::Cap(settings) = &group.policy
         && let Some(Some(list)) = settings.lists.get(class)
     {
         let names: Vec<&str> = list.iter().map(|id| config.servers[id.0 as usize].name.as_str()).collect();
@@ -298,7 +298,7 @@ fn servers_of(config: &Config, group: &GroupSpec, class: usize) -> String {
     if group.servers.len() == config.servers.len() {
         return "all servers".to_owned();
     }
-    let names: Vec<&str> = group.servers.iter().map(|place| config.servers[*place].name.as_str()).collect();
+    let names: Vec<&str> = group.servers.iter().map(|index| config.servers[*index].name.as_str()).collect();
     names.join(", ")
 }
 
@@ -333,9 +333,9 @@ fn condition(condition: &Condition) -> String {
     }
 }
 
-fn heeds_weights(choice: &PolicyConfig) -> bool {
+fn heeds_weights(policy: &PolicyConfig) -> bool {
     matches!(
-        choice,
+        policy,
         PolicyConfig::WeightedRoundRobin
             | PolicyConfig::WeightedLeastConnections
             | PolicyConfig::PowerOfTwo
@@ -361,23 +361,23 @@ fn notes(config: &Config) -> Vec<String> {
         let weighted = group
             .servers
             .iter()
-            .map(|place| &config.servers[*place])
+            .map(|index| &config.servers[*index])
             .find(|s| s.weight != 1.0 || s.slow_start.is_some());
-        if let (Some(server), false) = (weighted, heeds_weights(&group.choice)) {
+        if let (Some(server), false) = (weighted, heeds_weights(&group.policy)) {
             notes.push(format!(
                 "{} pays no heed to weights: the weight or slow start of {} changes nothing there",
-                group.choice.name(),
+                group.policy.name(),
                 server.name
             ));
         }
-        if group.choice.wants_reports() && config.state.interval.is_none() {
+        if group.policy.wants_reports() && config.state.interval.is_none() {
             notes.push(format!(
                 "{} knows only what servers say in their responses (endpoint-load-metrics); `state-interval` has them asked",
-                group.choice.name()
+                group.policy.name()
             ));
         }
-        if group.servers.iter().all(|place| config.servers[*place].drains) {
-            notes.push(format!("all servers of a {} group drain: its requests get 503", group.choice.name()));
+        if group.servers.iter().all(|index| config.servers[*index].drains) {
+            notes.push(format!("all servers of a {} group drain: its requests get 503", group.policy.name()));
         }
     }
     if config.servers.iter().all(|server| server.check.is_none()) && config.passive.is_none() {

@@ -43,17 +43,17 @@ pub(super) fn mode(top: &Fields<'_>) -> Result<(Mode, Splice), Mistake> {
 /// Refuses a policy that chooses by request in layer-4 mode.
 pub(super) fn check_policy(
     mode: Mode,
-    choice: &PolicyConfig,
+    policy: &PolicyConfig,
     value: Option<&Value<'_>>,
 ) -> Result<(), Mistake> {
     match value {
-        Some(value) if mode == Mode::Tcp && choice.needs_request() => {
+        Some(value) if mode == Mode::Tcp && policy.needs_request() => {
             let all = PolicyConfig::all();
             let others: Vec<&str> =
-                all.iter().filter(|choice| !choice.needs_request()).map(PolicyConfig::name).collect();
+                all.iter().filter(|policy| !policy.needs_request()).map(PolicyConfig::name).collect();
             Err(value.wrong(&format!(
                 "{} chooses by what is requested, and mode = \"tcp\" does not see it; these need no request: {}",
-                choice.name(),
+                policy.name(),
                 others.join(", ")
             )))
         }
@@ -99,19 +99,19 @@ mod tests {
 
     #[test]
     fn policies_that_need_a_request_are_refused_by_name_and_all_others_are_taken() {
-        for choice in PolicyConfig::all() {
-            let name = choice.name();
-            let setting = match choice {
+        for policy in PolicyConfig::all() {
+            let name = policy.name();
+            let setting = match policy {
                 PolicyConfig::Ward(_) => "policy = { name = \"ward\", core = [\"/a\"] }".to_owned(),
                 _ => format!("policy = \"{name}\""),
             };
             match read("s.toml", &text(&setting)) {
                 Ok(config) => {
-                    assert!(!choice.needs_request(), "{name}");
+                    assert!(!policy.needs_request(), "{name}");
                     assert_eq!((config.mode, config.splice), (Mode::Tcp, Splice::Auto));
                 }
                 Err(mistake) => {
-                    assert!(choice.needs_request(), "{mistake}");
+                    assert!(policy.needs_request(), "{mistake}");
                     let start = format!("{name} chooses by what is requested");
                     assert!(
                         mistake.message.contains(&start) && mistake.message.contains("s.toml:3"),

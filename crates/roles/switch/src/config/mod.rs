@@ -173,7 +173,7 @@ pub struct ClassSpec {
 /// Classes that share a policy, and the servers that it selects from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupSpec {
-    pub choice: PolicyConfig,
+    pub policy: PolicyConfig,
     /// Indices of the servers, ascending.
     pub servers: Vec<usize>,
 }

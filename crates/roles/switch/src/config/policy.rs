@@ -21,8 +21,8 @@ pub(super) fn policy(value: &Value<'_>) -> Result<PolicyConfig, Mistake> {
         let name = fields.need("name", "which policy")?;
         return with_settings(named(&name)?, &fields);
     };
-    let choice = PolicyConfig::from_name(name).ok_or_else(|| unknown(value, name))?;
-    without_settings(choice, value)
+    let policy = PolicyConfig::from_name(name).ok_or_else(|| unknown(value, name))?;
+    without_settings(policy, value)
 }
 
 fn named(value: &Value<'_>) -> Result<PolicyConfig, Mistake> {
@@ -37,18 +37,18 @@ fn unknown(value: &Value<'_>, name: &str) -> Mistake {
     value.wrong(&format!("there is no policy `{name}`; {meant}"))
 }
 
-fn without_settings(choice: PolicyConfig, value: &Value<'_>) -> Result<PolicyConfig, Mistake> {
-    match choice {
+fn without_settings(policy: PolicyConfig, value: &Value<'_>) -> Result<PolicyConfig, Mistake> {
+    match policy {
         PolicyConfig::Ward(_) => {
             let message = "ward needs the documents that every server keeps: \
                        policy = { name = \"ward\", core = [\"/index.html\"] }; `assay simulate` finds them";
             Err(value.wrong(message))
         }
-        choice => Ok(choice),
+        policy => Ok(policy),
     }
 }
 
-fn with_settings(choice: PolicyConfig, fields: &Fields<'_>) -> Result<PolicyConfig, Mistake> {
+fn with_settings(policy: PolicyConfig, fields: &Fields<'_>) -> Result<PolicyConfig, Mistake> {
     let secs = |key: &str, usual: f64| {
         time_or(fields, key, std::time::Duration::from_secs_f64(usual)).map(|time| time.as_secs_f64())
     };
@@ -63,7 +63,7 @@ fn with_settings(choice: PolicyConfig, fields: &Fields<'_>) -> Result<PolicyConf
         }
         Ok(LardSettings { t_low, t_high, ..usual })
     };
-    let (allowed, choice): (&[&str], PolicyConfig) = match choice {
+    let (allowed, policy): (&[&str], PolicyConfig) = match policy {
         PolicyConfig::PeakEwma(usual) => {
             (&["decay"], PolicyConfig::PeakEwma(PeakEwmaSettings { decay_s: secs("decay", usual.decay_s)? }))
         }
@@ -114,7 +114,7 @@ fn with_settings(choice: PolicyConfig, fields: &Fields<'_>) -> Result<PolicyConf
     };
     let known: Vec<&str> = ["name"].iter().chain(allowed).copied().collect();
     fields.only(&known)?;
-    Ok(choice)
+    Ok(policy)
 }
 
 /// Parses `needs = { processor = 0.9, disk = 0.1 }`.

@@ -107,7 +107,7 @@ pub fn read(file: &str, text: &str) -> Result<Config, Mistake> {
     let defaults = Defaults { check: common_check, connections: server_connections, workers };
     let servers = servers(&top, &defaults)?;
     let (classes, groups) = classes(&top, &servers)?;
-    layer4::check_policy(mode, &groups[0].choice, top.get("policy").as_ref())?;
+    layer4::check_policy(mode, &groups[0].policy, top.get("policy").as_ref())?;
     Ok(Config {
         mode,
         splice,
@@ -267,21 +267,21 @@ struct Defaults {
 }
 
 fn servers(top: &Fields<'_>, defaults: &Defaults) -> Result<Vec<ServerSpec>, Mistake> {
-    let mut found: Vec<ServerSpec> = Vec::new();
+    let mut specs: Vec<ServerSpec> = Vec::new();
     for fields in top.tables("server", "[[server]]", &SERVER)? {
-        if found.len() == SERVERS_MAX {
+        if specs.len() == SERVERS_MAX {
             return Err(top.wrong(&format!("there can be {SERVERS_MAX} servers")));
         }
         let server = server(&fields, defaults)?;
-        if found.iter().any(|other| other.name == server.name) {
+        if specs.iter().any(|other| other.name == server.name) {
             return Err(fields.wrong(&format!("there are two servers `{}`", server.name)));
         }
-        found.push(server);
+        specs.push(server);
     }
-    if found.is_empty() {
+    if specs.is_empty() {
         return Err(top.wrong("it has no [[server]]; each has an address, like address = \"127.0.0.1:9001\""));
     }
-    Ok(found)
+    Ok(specs)
 }
 
 fn server(fields: &Fields<'_>, defaults: &Defaults) -> Result<ServerSpec, Mistake> {
@@ -327,30 +327,30 @@ struct ParsedClass {
 }
 
 fn classes(top: &Fields<'_>, servers: &[ServerSpec]) -> Result<(Vec<ClassSpec>, Vec<GroupSpec>), Mistake> {
-    let mut found: Vec<ParsedClass> = Vec::new();
+    let mut parsed: Vec<ParsedClass> = Vec::new();
     for fields in top.tables("class", "[[class]]", &CLASS)? {
-        if found.len() == CLASSES_MAX {
+        if parsed.len() == CLASSES_MAX {
             return Err(top.wrong(&format!("there can be {CLASSES_MAX} classes")));
         }
         let class = class(&fields, servers)?;
-        if found.iter().any(|other| other.spec.name == class.spec.name) {
+        if parsed.iter().any(|other| other.spec.name == class.spec.name) {
             return Err(fields.wrong(&format!("there are two classes `{}`", class.spec.name)));
         }
-        if let Some(all) = found.iter().find(|other| other.spec.conditions.is_empty()) {
+        if let Some(all) = parsed.iter().find(|other| other.spec.conditions.is_empty()) {
             let message = format!(
                 "no request ever gets here: class `{}` before it has no condition and takes all that is left",
                 all.spec.name
             );
             return Err(fields.wrong(&message));
         }
-        found.push(class);
+        parsed.push(class);
     }
-    if found.last().is_none_or(|last| !last.spec.conditions.is_empty()) {
+    if parsed.last().is_none_or(|last| !last.spec.conditions.is_empty()) {
         let spec = ClassSpec { name: CATCH_ALL_CLASS.to_owned(), conditions: Vec::new(), group: 0 };
-        found.push(ParsedClass { spec, servers: None, policy: None, needs: None });
+        parsed.push(ParsedClass { spec, servers: None, policy: None, needs: None });
     }
     let common = top.get("policy").map_or(Ok(PolicyConfig::LeastConnections), |value| policy(&value))?;
-    Ok(group(found, common, servers.len()))
+    Ok(group(parsed, common, servers.len()))
 }
 
 fn class(fields: &Fields<'_>, servers: &[ServerSpec]) -> Result<ParsedClass, Mistake> {
@@ -387,31 +387,31 @@ fn server_index(value: &Value<'_>, servers: &[ServerSpec]) -> Result<usize, Mist
 /// Puts classes into groups. The first group has all servers and the policy of the file: classes without servers or policy of
 /// their own share it. So does, if that policy is CAP, a class that only has a list of servers: CAP itself restricts classes to
 /// lists.
-fn group(found: Vec<ParsedClass>, common: PolicyConfig, servers: usize) -> (Vec<ClassSpec>, Vec<GroupSpec>) {
+fn group(parsed: Vec<ParsedClass>, common: PolicyConfig, servers: usize) -> (Vec<ClassSpec>, Vec<GroupSpec>) {
     let all: Vec<usize> = (0..servers).collect();
-    let mut groups = vec![GroupSpec { choice: common.clone(), servers: all.clone() }];
+    let mut groups = vec![GroupSpec { policy: common.clone(), servers: all.clone() }];
     let mut classes: Vec<ClassSpec> = Vec::new();
-    let needs: Vec<ClassProfile> = found.iter().map(|class| class.needs.unwrap_or_default()).collect();
-    for (number, mut class) in found.into_iter().enumerate() {
+    let needs: Vec<ClassProfile> = parsed.iter().map(|class| class.needs.unwrap_or_default()).collect();
+    for (number, mut class) in parsed.into_iter().enumerate() {
         match (class.policy, class.servers) {
             (None, None) => {}
             (None, Some(list)) if matches!(common, PolicyConfig::Cap(_)) => {
-                set_list(&mut groups[0].choice, number, &list);
+                set_list(&mut groups[0].policy, number, &list);
             }
             (policy, list) => {
-                let mut choice = policy.unwrap_or_else(|| common.clone());
+                let mut policy = policy.unwrap_or_else(|| common.clone());
                 let mut own = list.unwrap_or_else(|| all.clone());
-                set_list(&mut choice, number, &own);
+                set_list(&mut policy, number, &own);
                 own.sort_unstable();
                 own.dedup();
-                groups.push(GroupSpec { choice, servers: own });
+                groups.push(GroupSpec { policy, servers: own });
                 class.spec.group = groups.len() - 1;
             }
         }
         classes.push(class.spec);
     }
     for group in &mut groups {
-        if let PolicyConfig::CapWithState(settings) = &mut group.choice {
+        if let PolicyConfig::CapWithState(settings) = &mut group.policy {
             settings.profiles.clone_from(&needs);
         }
     }
@@ -419,10 +419,10 @@ fn group(found: Vec<ParsedClass>, common: PolicyConfig, servers: usize) -> (Vec<
 }
 
 /// Gives a class its own list of servers, if the policy is CAP.
-fn set_list(choice: &mut PolicyConfig, class: usize, servers: &[usize]) {
-    if let PolicyConfig::Cap(settings) = choice {
+fn set_list(policy: &mut PolicyConfig, class: usize, servers: &[usize]) {
+    if let PolicyConfig::Cap(settings) = policy {
         settings.lists.resize(settings.lists.len().max(class + 1), None);
-        settings.lists[class] = Some(servers.iter().map(|place| ServerId(*place as u32)).collect());
+        settings.lists[class] = Some(servers.iter().map(|index| ServerId(*index as u32)).collect());
     }
 }
 
@@ -444,7 +444,7 @@ mod tests {
         assert_eq!((config.timeouts, config.limits), (Timeouts::default(), SwitchLimits::default()));
         assert_eq!(config.servers[0].name, "127.0.0.1:9001");
         assert_eq!(config.classes.len(), 1);
-        assert_eq!(config.groups, [GroupSpec { choice: PolicyConfig::LeastConnections, servers: vec![0] }]);
+        assert_eq!(config.groups, [GroupSpec { policy: PolicyConfig::LeastConnections, servers: vec![0] }]);
         assert_eq!(config.servers[0].check, None);
     }
 
@@ -518,9 +518,9 @@ name = "rest"
         );
         assert!(b.is_backup && b.drains && b.check.is_none());
         assert_eq!(config.classes.iter().map(|class| class.group).collect::<Vec<_>>(), [0, 1, 0]);
-        let PolicyConfig::Cap(cap) = &config.groups[0].choice else { panic!("CAP") };
+        let PolicyConfig::Cap(cap) = &config.groups[0].policy else { panic!("CAP") };
         assert_eq!(cap.lists, [Some(vec![ServerId(1), ServerId(0)])], "in the order of the file");
-        assert_eq!(config.groups[1].choice.name(), "bounded-hash");
+        assert_eq!(config.groups[1].policy.name(), "bounded-hash");
         assert_eq!(config.classes[1].conditions.len(), 4);
     }
 
@@ -573,7 +573,7 @@ name = "rest"
             "policy = \"cap-state\"\n{SMALL}[[class]]\nname = \"a\"\npath = \"/\"\nneeds = {{ disk = 1 }}\n"
         );
         let config = read("s.toml", &text).expect("is right");
-        let PolicyConfig::CapWithState(settings) = &config.groups[0].choice else { panic!("CAP with state") };
+        let PolicyConfig::CapWithState(settings) = &config.groups[0].policy else { panic!("CAP with state") };
         assert_eq!(settings.profiles.len(), 2);
         assert_eq!((settings.profiles[0].disk, settings.profiles[1].processor), (1.0, 1.0));
     }

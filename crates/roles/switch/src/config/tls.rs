@@ -148,7 +148,7 @@ mod tests {
         let text = "[[server]]\naddress = \"127.0.0.1:9002\"\ntls = { ca = \"ca.pem\", name = \"back.test\" }\n\
                     [[server]]\naddress = \"127.0.0.1:9003\"\ntls = { verify = false }\n";
         let config = config(text).expect("is right");
-        let of = |place: usize| config.servers[place].tls.clone().expect("speaks TLS");
+        let of = |index: usize| config.servers[index].tls.clone().expect("speaks TLS");
         assert_eq!((of(0).ca, of(0).name), (Some("ca.pem".into()), Some("back.test".into())));
         assert_eq!(of(1).ca, None);
         assert_eq!(config.servers[2].tls, None);

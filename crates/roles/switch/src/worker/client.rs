@@ -42,7 +42,7 @@ pub struct SwitchClient {
     local: SocketAddr,
     log_fields: LogFields,
     /// `None` for HTTP/2 requests, whose connection is counted elsewhere.
-    _connected: Option<ClientGuard>,
+    _guard: Option<ClientGuard>,
 }
 
 /// Fields that only the log needs; empty without a log.
@@ -100,10 +100,10 @@ impl Drop for ClientGuard {
 
 /// Serves a connection in a task of its own.
 pub fn start(socket: Socket, peer: SocketAddr, local: SocketAddr, shared: &Rc<WorkerContext>) {
-    let connected = ClientGuard::new(shared);
+    let guard = ClientGuard::new(shared);
     let setup = shared.setup();
     if setup.config.mode == Mode::Tcp {
-        spawn(layer4::serve(Transport::Clear(socket), connected));
+        spawn(layer4::serve(Transport::Clear(socket), guard));
         return;
     }
     let server = setup.tls_context.clients.as_ref().filter(|_| setup.tls_addresses.contains(&local));
@@ -120,16 +120,16 @@ pub fn start(socket: Socket, peer: SocketAddr, local: SocketAddr, shared: &Rc<Wo
         ClientHttp2::All => true,
     };
     if speaks_http2 {
-        spawn(serve_negotiated(stream, peer, local, connected));
+        spawn(serve_negotiated(stream, peer, local, guard));
     } else {
         let exchange = Exchange::new(stream, &shared.resources, limits(&setup.config));
-        spawn(SwitchClient::new(exchange, peer, local, shared, Some(connected)).serve());
+        spawn(SwitchClient::new(exchange, peer, local, shared, Some(guard)).serve());
     }
 }
 
 /// Serves a connection in the version of HTTP that the client begins with.
-async fn serve_negotiated(stream: Transport, peer: ClientPeer, local: SocketAddr, connected: ClientGuard) {
-    let shared = Rc::clone(&connected.0);
+async fn serve_negotiated(stream: Transport, peer: ClientPeer, local: SocketAddr, guard: ClientGuard) {
+    let shared = Rc::clone(&guard.0);
     let limits = limits(&shared.setup().config);
     let mut connection = Connection::new(stream, &shared.resources);
     match http2::has_preface(&mut connection, &limits).await {
@@ -142,7 +142,7 @@ async fn serve_negotiated(stream: Transport, peer: ClientPeer, local: SocketAddr
         }
         Ok(false) => {
             let exchange = Exchange::with_connection(connection, limits);
-            SwitchClient::new(exchange, peer, local, &shared, Some(connected)).serve().await;
+            SwitchClient::new(exchange, peer, local, &shared, Some(guard)).serve().await;
         }
         // The client has gone, or was silent for too long.
         Err(_) => {}
@@ -206,7 +206,7 @@ impl SwitchClient {
         peer: ClientPeer,
         local: SocketAddr,
         shared: &Rc<WorkerContext>,
-        connected: Option<ClientGuard>,
+        guard: Option<ClientGuard>,
     ) -> Self {
         Self {
             exchange,
@@ -216,7 +216,7 @@ impl SwitchClient {
             peer,
             local,
             log_fields: LogFields::default(),
-            _connected: connected,
+            _guard: guard,
         }
     }
 
@@ -233,7 +233,7 @@ impl SwitchClient {
         let target = request::target(head, self.exchange.connection.stream.scheme())?;
         let facts = request::facts(head, limits)?;
         let class = setup.classes.classify(head, target.path.as_bytes());
-        let requested = Request { class, document: hash_target(target.path.as_bytes()) };
+        let policy_request = Request { class, document: hash_target(target.path.as_bytes()) };
         self.request = self.shared.resources.memory.get();
         let name = &setup.config.name;
         request::append(&mut self.request, request, target, facts, &self.peer, name, self.local);
@@ -247,7 +247,7 @@ impl SwitchClient {
         self.exchange.persists &= !self.shared.is_stopping.get();
         self.take_inline_body(&facts);
         self.exchange.connection.input.release_if_empty(&self.shared.resources.memory);
-        let routing = RoutingContext { setup, request: requested };
+        let routing = RoutingContext { setup, request: policy_request };
         Ok(PendingRequest { facts, routing, upgrade, received_ns: now_ns() })
     }
 
@@ -268,7 +268,7 @@ impl SwitchClient {
         WaitingClient { stream, input, deadline, half_closed: None }
     }
 
-    pub(super) fn requested(&self, facts: &RequestFacts) -> ResponseContext {
+    pub(super) fn response_context(&self, facts: &RequestFacts) -> ResponseContext {
         ResponseContext { is_head: facts.is_head, is_11: facts.is_11, persists: self.exchange.persists }
     }
 
@@ -276,8 +276,8 @@ impl SwitchClient {
     async fn send_refusal(&mut self, refusal: RequestRefusal, is_head: bool) -> io::Result<()> {
         self.shared.counts.refuse(refusal);
         self.exchange.close_after_response();
-        let requested = ResponseContext { is_head, is_11: true, persists: false };
-        self.write_own(refusal.status(), &refusal.to_string(), requested).await
+        let context = ResponseContext { is_head, is_11: true, persists: false };
+        self.write_own(refusal.status(), &refusal.to_string(), context).await
     }
 
     /// Sends a response of the switch itself.
@@ -290,14 +290,14 @@ impl SwitchClient {
         if self.exchange.leaves_unread {
             self.exchange.persists = false;
         }
-        self.write_own(status, why, self.requested(&pending.facts)).await?;
+        self.write_own(status, why, self.response_context(&pending.facts)).await?;
         let ended_ns = now_ns();
         Ok(ForwardedResponse { status, bytes: why.len() as u64 + 1, server: None, reached_ns: [ended_ns; 2] })
     }
 
-    async fn write_own(&mut self, status: u16, why: &str, requested: ResponseContext) -> io::Result<()> {
+    async fn write_own(&mut self, status: u16, why: &str, context: ResponseContext) -> io::Result<()> {
         self.out.clear();
-        response::append_own(&mut self.out, status, why, &self.shared.date(), requested);
+        response::append_own(&mut self.out, status, why, &self.shared.date(), context);
         self.exchange.write(&[&self.out]).await
     }
 
@@ -306,7 +306,7 @@ impl SwitchClient {
         let setup = &pending.routing.setup;
         let class = pending.routing.class();
         let ended_ns = now_ns();
-        let since_us = |received_ns: u64| received_ns.saturating_sub(pending.received_ns) / 1000;
+        let since_us = |end_ns: u64| end_ns.saturating_sub(pending.received_ns) / 1000;
         let times_us =
             [since_us(forwarded.reached_ns[0]), since_us(forwarded.reached_ns[1]), since_us(ended_ns)];
         setup.tally(class, forwarded.server).with(|tally| {
@@ -348,9 +348,9 @@ impl LogFields {
         peer: &ClientPeer,
         setup: &WorkerSetup,
     ) {
-        let set = |kept: &mut Vec<u8>, parts: &[&[u8]]| {
-            kept.clear();
-            parts.iter().for_each(|part| kept.extend_from_slice(part));
+        let set = |buffer: &mut Vec<u8>, parts: &[&[u8]]| {
+            buffer.clear();
+            parts.iter().for_each(|part| buffer.extend_from_slice(part));
         };
         let version = received.version().as_bytes();
         set(&mut self.line, &[head.method.as_bytes(), b" ", head.target.as_bytes(), b" HTTP/", version]);

@@ -27,7 +27,7 @@ pub struct WorkerContext {
     pub(super) registry: Registry,
     pub(super) counts: LiveCounts,
     /// Connections in the order in which they are closed to make room for others.
-    pub(super) longest: RefCell<LongestWaits>,
+    pub(super) longest_waits: RefCell<LongestWaits>,
     pub(super) log: RefCell<Option<AccessLogWriter>>,
     pub(super) date: RefCell<DateCache>,
     pub(super) reports: ReportSender,

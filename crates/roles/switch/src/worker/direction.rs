@@ -145,7 +145,7 @@ impl Direction {
         }
         self.input.release_if_empty(relay.memory);
         while let Some(pipe) = self.pipe.as_mut().filter(|pipe| pipe.filled > 0) {
-            let taken = ready!(to.poll_fill_from(pipe.ends()?.0, pipe.filled, cx))?;
+            let taken = ready!(to.poll_splice_from(pipe.ends()?.0, pipe.filled, cx))?;
             if taken == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }

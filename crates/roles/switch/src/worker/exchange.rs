@@ -95,15 +95,15 @@ impl SwitchClient {
     pub(super) async fn exchange(&mut self, pending: &mut PendingRequest) -> io::Result<ForwardedResponse> {
         let shared = Rc::clone(&self.shared);
         let mut tried: Vec<ServerId> = Vec::new();
-        let mut last: Option<ServerError> = None;
+        let mut last_failure: Option<ServerError> = None;
         loop {
             let mut slot = match acquire(&shared, &mut pending.routing, &tried, self.waiting()).await {
                 Ok(slot) => slot,
                 Err(AcquireError::ClientGone) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Err(error) => {
-                    return match last {
-                        Some(loss) if error == AcquireError::NoServer => {
-                            Box::pin(self.send_own(pending, loss.status(), &loss.to_string())).await
+                    return match last_failure {
+                        Some(failure) if error == AcquireError::NoServer => {
+                            Box::pin(self.send_own(pending, failure.status(), &failure.to_string())).await
                         }
                         _ => {
                             shared.count_no_server(error);
@@ -128,7 +128,7 @@ impl SwitchClient {
                 self.report_failure(&slot);
             }
             drop(slot);
-            let (loss, can_repeat) = match error {
+            let (failure, can_repeat) = match error {
                 ForwardError::Client(error) => {
                     // A timeout is counted where it is noticed.
                     if error.kind() != io::ErrorKind::TimedOut {
@@ -142,7 +142,7 @@ impl SwitchClient {
                     self.exchange.close_after_response();
                     return Box::pin(self.send_own(pending, status, &refusal.to_string())).await;
                 }
-                ForwardError::Server(loss, can_repeat) => (loss, can_repeat),
+                ForwardError::Server(failure, can_repeat) => (failure, can_repeat),
             };
             let may_repeat =
                 can_repeat && (tried.len() as u64) < u64::from(pending.routing.setup.config.retries);
@@ -151,10 +151,10 @@ impl SwitchClient {
                 tally.retried += u64::from(may_repeat);
             });
             if !may_repeat {
-                return Box::pin(self.send_own(pending, loss.status(), &loss.to_string())).await;
+                return Box::pin(self.send_own(pending, failure.status(), &failure.to_string())).await;
             }
             tried.push(id);
-            last = Some(loss);
+            last_failure = Some(failure);
         }
     }
 
@@ -165,8 +165,8 @@ impl SwitchClient {
         pending: &PendingRequest,
     ) -> Result<UpstreamResponse, ForwardError> {
         self.exchange.connection.deadline.remind();
-        let kept = if pending.facts.can_repeat { slot.server.take_idle() } else { None };
-        if let Some(upstream) = kept {
+        let idle = if pending.facts.can_repeat { slot.server.take_idle() } else { None };
+        if let Some(upstream) = idle {
             match self.round_trip(upstream, slot, pending).await {
                 // The server had closed an idle connection: no failure, a new connection will do.
                 Err(ForwardError::Server(ServerError::Lost(_), _)) => {}
@@ -199,11 +199,11 @@ impl SwitchClient {
             add(&shared.counts.connects);
         }
         connected.map_err(|error| {
-            let loss = match error.kind() {
+            let failure = match error.kind() {
                 io::ErrorKind::TimedOut => ServerError::NoConnection(server.name.clone()),
                 _ => ServerError::Unreachable(server.name.clone(), error),
             };
-            ForwardError::Server(loss, true)
+            ForwardError::Server(failure, true)
         })
     }
 
@@ -244,13 +244,14 @@ impl SwitchClient {
         let shared = Rc::clone(&self.shared);
         let name = &pending.routing.setup.config.name;
         let server = &slot.server.name;
-        let bad = |error| ForwardError::Server(ServerError::BadResponse(server.clone(), error), false);
+        let bad_response =
+            |error| ForwardError::Server(ServerError::BadResponse(server.clone(), error), false);
         loop {
-            match ResponseHead::parse(upstream.input.unread()).map_err(bad)? {
+            match ResponseHead::parse(upstream.input.unread()).map_err(bad_response)? {
                 Some((head, _))
                     if head.is_interim() && upstream.interim_responses == MAX_INTERIM_RESPONSES =>
                 {
-                    return Err(bad(HeadError::Syntax("interim responses without end")));
+                    return Err(bad_response(HeadError::Syntax("interim responses without end")));
                 }
                 Some((head, length)) if head.is_interim() => {
                     upstream.interim_responses += 1;
@@ -276,24 +277,27 @@ impl SwitchClient {
                         slot.begun(&head);
                         self.out.clear();
                         // Persistence is up to the new protocol.
-                        let requested =
-                            response::ResponseContext { persists: true, ..self.requested(&pending.facts) };
+                        let context = response::ResponseContext {
+                            persists: true,
+                            ..self.response_context(&pending.facts)
+                        };
                         let raw = &upstream.input.unread()[..length];
                         let facts =
-                            response::append(&mut self.out, &head, raw, requested, name, || shared.date());
+                            response::append(&mut self.out, &head, raw, context, name, || shared.date());
                         upgrade::append(&mut self.out, protocol);
                         upstream.input.consume(length);
                         return Ok(facts);
                     }
-                    return Err(bad(HeadError::Syntax("it switches to a protocol that nobody requested")));
+                    return Err(bad_response(HeadError::Syntax(
+                        "it switches to a protocol that nobody requested",
+                    )));
                 }
                 Some((head, length)) => {
                     slot.begun(&head);
                     self.out.clear();
-                    let requested = self.requested(&pending.facts);
+                    let context = self.response_context(&pending.facts);
                     let raw = &upstream.input.unread()[..length];
-                    let facts =
-                        response::append(&mut self.out, &head, raw, requested, name, || shared.date());
+                    let facts = response::append(&mut self.out, &head, raw, context, name, || shared.date());
                     upstream.input.consume(length);
                     return Ok(facts);
                 }
@@ -308,7 +312,7 @@ impl SwitchClient {
                         pending.facts.can_repeat,
                     ));
                 }
-                Ok(0) => return Err(bad(HeadError::Syntax("the connection ended within the head"))),
+                Ok(0) => return Err(bad_response(HeadError::Syntax("the connection ended within the head"))),
                 Ok(_) => {}
                 Err(error) => {
                     // A server that is late is still at work: another one would do it all again.
@@ -345,15 +349,15 @@ impl SwitchClient {
         }
         let mut body = RelayedBody::new(facts.from_server, facts.to_client == BodyFraming::Chunked);
         let taken = self.take_buffered_body(&mut body, upstream.input.unread());
-        let Ok((taken, plain)) = taken else {
+        let Ok((taken, unwritten)) = taken else {
             // Nothing was sent to the client yet, so it can still get an error response.
-            let loss =
+            let failure =
                 ServerError::BadResponse(slot.server.name.clone(), HeadError::Syntax("its body is broken"));
             self.report_failure(&slot);
             drop(slot);
-            return Box::pin(self.send_own(pending, loss.status(), &loss.to_string())).await;
+            return Box::pin(self.send_own(pending, failure.status(), &failure.to_string())).await;
         };
-        if body.is_done() && plain == 0 {
+        if body.is_done() && unwritten == 0 {
             // The whole body is here: the server is free before the client has it.
             upstream.input.consume(taken);
             slot.has_response = true;
@@ -371,7 +375,7 @@ impl SwitchClient {
             forwarded.bytes = body.content_bytes;
             return Ok(forwarded);
         }
-        self.write_to_client(0, &upstream.input.unread()[taken - plain..taken], timeouts.client_request)
+        self.write_to_client(0, &upstream.input.unread()[taken - unwritten..taken], timeouts.client_request)
             .await?;
         upstream.input.consume(taken);
         upstream.input.release_if_empty(&shared.resources.memory);
@@ -404,12 +408,12 @@ impl SwitchClient {
             self.report_failure(slot);
             return Ok(false);
         }
-        let mut earned = body.content_bytes;
+        let mut credited = body.content_bytes;
         while !body.is_done() {
             self.exchange.connection.deadline.set(timeouts.response);
             self.out.clear();
             let to = &self.exchange.connection;
-            let part = relay_step(
+            let step = relay_step(
                 &self.shared.resources.memory,
                 &mut upstream.stream,
                 &to.deadline,
@@ -418,8 +422,8 @@ impl SwitchClient {
                 &mut self.out,
                 |bytes| to.stream.try_write(bytes),
             );
-            let part = until_client_gone(&to.stream, &to.deadline, pin!(part)).await?;
-            match part {
+            let step = until_client_gone(&to.stream, &to.deadline, pin!(step)).await?;
+            match step {
                 Ok(RelayStep::Some) => {}
                 Ok(RelayStep::Broken) => {
                     self.report_failure(slot);
@@ -436,8 +440,8 @@ impl SwitchClient {
                 self.write_to_client(0, &[], timeouts.client_request).await?;
             }
             // Bytes that the client took at once earn it time here; the rest earned it while it was written.
-            self.exchange.connection.deadline.credit((body.content_bytes - earned).saturating_sub(left));
-            earned = body.content_bytes;
+            self.exchange.connection.deadline.credit((body.content_bytes - credited).saturating_sub(left));
+            credited = body.content_bytes;
         }
         Ok(true)
     }

@@ -10,7 +10,7 @@ use super::server::Server;
 /// A policy and the weights reported to it. Kept over a reload that does not change the policy.
 pub struct PolicyState {
     /// Settings that the policy was built from.
-    pub choice: PolicyConfig,
+    pub policy_config: PolicyConfig,
     policy: RefCell<Box<dyn Policy>>,
     /// Weights that the policy knows, by server number.
     reported: RefCell<Vec<Option<f64>>>,
@@ -24,9 +24,9 @@ pub struct Group {
     /// Requests queued for one of the servers.
     pub waiting: Cell<u32>,
     /// The policy wants servers to be probed for their state.
-    pub probes: bool,
+    pub wants_probes: bool,
     /// The policy uses load reports of servers.
-    pub listens: bool,
+    pub wants_reports: bool,
 }
 
 /// Result of selecting a server.
@@ -41,24 +41,24 @@ pub enum Selection {
 impl Group {
     /// Creates a group; `former` is the state of its policy before a reload.
     pub fn new(
-        choice: PolicyConfig,
+        policy_config: PolicyConfig,
         seed: u64,
         servers: &[Rc<Server>],
         former: Option<Rc<PolicyState>>,
         now: Moment,
     ) -> Self {
-        let state = former.filter(|former| former.choice == choice).unwrap_or_else(|| {
-            let policy = RefCell::new(choice.build(seed));
-            Rc::new(PolicyState { choice, policy, reported: RefCell::default() })
+        let state = former.filter(|former| former.policy_config == policy_config).unwrap_or_else(|| {
+            let policy = RefCell::new(policy_config.build(seed));
+            Rc::new(PolicyState { policy_config, policy, reported: RefCell::default() })
         });
         let most = servers.iter().map(|server| server.id.0 as usize + 1).max().unwrap_or(0);
         let mut by_id: Vec<Option<Rc<Server>>> = vec![None; most];
         for server in servers {
             by_id[server.id.0 as usize] = Some(Rc::clone(server));
         }
-        let probes = matches!(state.choice, PolicyConfig::Prequal(_));
-        let listens = probes || state.choice.wants_reports();
-        let group = Self { state, by_id, waiting: Cell::new(0), probes, listens };
+        let wants_probes = matches!(state.policy_config, PolicyConfig::Prequal(_));
+        let wants_reports = wants_probes || state.policy_config.wants_reports();
+        let group = Self { state, by_id, waiting: Cell::new(0), wants_probes, wants_reports };
         group.report_weights(now);
         group
     }
@@ -103,11 +103,11 @@ impl Group {
     /// Lets the policy choose a server with room that is not among `tried`.
     pub fn choose(&self, request: &Request, tried: &[ServerId], now: Moment) -> Selection {
         let mut policy = self.state.policy.borrow_mut();
-        let named = match tried {
+        let chosen_id = match tried {
             [] => policy.choose(request, now),
             tried => policy.choose_again(request, tried, now),
         };
-        let Some(server) = named.and_then(|id| self.server(id)) else { return Selection::NoneAvailable };
+        let Some(server) = chosen_id.and_then(|id| self.server(id)) else { return Selection::NoneAvailable };
         if server.has_room() {
             return Selection::Server(Rc::clone(server));
         }
@@ -173,12 +173,12 @@ mod tests {
 
     #[test]
     fn full_and_tried_servers_are_passed_over_and_told_apart_from_none() {
-        for choice in PolicyConfig::all() {
+        for policy_config in PolicyConfig::all() {
             let all = servers(3);
-            let group = Group::new(choice, 1, &all, None, NOW);
+            let group = Group::new(policy_config, 1, &all, None, NOW);
             all[0].in_flight.set(1);
             all[1].in_flight.set(1);
-            assert_eq!(chosen(&group, &[]), Some(2), "{}", group.state.choice.name());
+            assert_eq!(chosen(&group, &[]), Some(2), "{}", group.state.policy_config.name());
             assert!(matches!(group.choose(&REQUESTED, &[ServerId(2)], NOW), Selection::AllFull));
             all[2].in_flight.set(1);
             assert!(matches!(group.choose(&REQUESTED, &[], NOW), Selection::AllFull));

@@ -41,8 +41,8 @@ struct Layer4Connection {
 }
 
 /// Serves an accepted connection to its end.
-pub async fn serve(client: Transport, connected: ClientGuard) {
-    let shared = Rc::clone(connected.shared());
+pub async fn serve(client: Transport, guard: ClientGuard) {
+    let shared = Rc::clone(guard.shared());
     let routing = RoutingContext { setup: shared.setup(), request: UNKNOWN };
     let deadline = shared.resources.deadlines.register();
     let connection = Layer4Connection {
@@ -112,7 +112,7 @@ impl Layer4Connection {
         add(&self.shared.counts.connects);
         let mut connecting = pin!(Socket::connect(slot.server.address));
         poll_fn(|cx| match connecting.as_mut().poll(cx) {
-            Poll::Ready(connected) => Poll::Ready(connected),
+            Poll::Ready(guard) => Poll::Ready(guard),
             Poll::Pending => poll_deadline(&self.deadline, cx),
         })
         .await

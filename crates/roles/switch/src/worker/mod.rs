@@ -74,7 +74,7 @@ async fn serve(start: WorkerStart) -> std::io::Result<()> {
         setup: RefCell::new(setup),
         registry,
         counts: LiveCounts::default(),
-        longest: RefCell::default(),
+        longest_waits: RefCell::default(),
         date: RefCell::default(),
         reports,
         is_stopping: Cell::new(false),
@@ -123,7 +123,7 @@ async fn serve(start: WorkerStart) -> std::io::Result<()> {
 
 /// Checks deadlines, and maintains idle connections and the log.
 async fn tick(shared: Rc<WorkerContext>) {
-    let (mut requested_ns, mut swept_ns, mut next_ns) = (0, 0, TICK_NS);
+    let (mut probed_ns, mut swept_ns, mut next_ns) = (0, 0, TICK_NS);
     loop {
         runtime::tick(next_ns).await;
         let now_ns = monotonic_ns();
@@ -137,9 +137,9 @@ async fn tick(shared: Rc<WorkerContext>) {
             setup.servers.values().filter(|server| !dismiss_stalled(server, &shared)).count() > 0;
         next_ns = if are_crowded { SHORT_TICK_NS } else { next_ns };
         if let Some(every) = setup.config.state.interval
-            && now_ns.saturating_sub(requested_ns) >= every.as_nanos() as u64
+            && now_ns.saturating_sub(probed_ns) >= every.as_nanos() as u64
         {
-            requested_ns = now_ns;
+            probed_ns = now_ns;
             probe::probe_all(&shared);
         }
         if now_ns.saturating_sub(swept_ns) >= SWEEP_INTERVAL_NS {
@@ -159,11 +159,11 @@ fn dismiss_stalled(server: &Server, shared: &WorkerContext) -> bool {
     if beyond == 0 {
         return true;
     }
-    let own = slot_key(server.id);
-    let chosen = move |wait: PeerWait| wait.reason == WaitReason::Peer && wait.held_slot == own;
-    let mut longest = server.longest.borrow_mut();
+    let own_slot = slot_key(server.id);
+    let is_candidate = move |wait: PeerWait| wait.reason == WaitReason::Peer && wait.held_slot == own_slot;
+    let mut longest_waits = server.longest_waits.borrow_mut();
     !(0..beyond.min(DISMISSED_PER_TICK))
-        .all(|_| longest.dismiss(&shared.resources.deadlines, EVICTION_GRACE, chosen))
+        .all(|_| longest_waits.dismiss(&shared.resources.deadlines, EVICTION_GRACE, is_candidate))
         || beyond < DISMISSED_PER_TICK
 }
 
@@ -279,13 +279,13 @@ impl Acceptors {
 async fn accept(listener: Rc<RefCell<WorkerListener>>, address: SocketAddr, shared: Rc<WorkerContext>) {
     let mut pause_ticks = 0;
     loop {
-        let most = shared.setup.borrow().max_clients as usize;
-        let room = most.saturating_sub(shared.counts.clients.get() as usize);
-        let is_full = room == 0;
-        if room <= eviction_reserve(most) {
+        let max_clients = shared.setup.borrow().max_clients as usize;
+        let free_slots = max_clients.saturating_sub(shared.counts.clients.get() as usize);
+        let is_full = free_slots == 0;
+        if free_slots <= eviction_reserve(max_clients) {
             // Close to the limit, the connection that has been idle for longest is closed.
             shared
-                .longest
+                .longest_waits
                 .borrow_mut()
                 .dismiss(&shared.resources.deadlines, EVICTION_GRACE, |wait| !wait.is_stream);
         }

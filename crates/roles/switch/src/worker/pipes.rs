@@ -34,8 +34,8 @@ pub struct Pipe {
 impl Pipes {
     /// Takes an empty pipe. An error: no descriptor is left, or the user has too many pipes.
     pub fn take(self: &Rc<Self>) -> io::Result<Pipe> {
-        let kept = self.empty.borrow_mut().pop();
-        let ends = match kept {
+        let pooled = self.empty.borrow_mut().pop();
+        let ends = match pooled {
             Some(ends) => ends,
             None => {
                 let (from, to) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;

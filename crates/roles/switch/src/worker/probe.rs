@@ -20,7 +20,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Probes, in the background, the servers that the policy wants to know of.
 pub fn probe_wanted(shared: &Rc<WorkerContext>, group: &Rc<Group>) {
-    if !group.probes {
+    if !group.wants_probes {
         return;
     }
     let mut wanted = Vec::new();
@@ -34,7 +34,7 @@ pub fn probe_wanted(shared: &Rc<WorkerContext>, group: &Rc<Group>) {
 
 /// Probes all servers, for all policies that use load reports.
 pub fn probe_all(shared: &Rc<WorkerContext>) {
-    for group in shared.setup().groups.iter().filter(|group| group.listens) {
+    for group in shared.setup().groups.iter().filter(|group| group.wants_reports) {
         for server in group.servers().filter(|server| server.weight.get().is_some()) {
             spawn(probe(Rc::clone(shared), Rc::clone(group), Rc::clone(server)));
         }

@@ -32,10 +32,10 @@ impl Queue {
     pub fn push(self: &Rc<Self>, group: &Rc<Group>) -> QueueEntry {
         let group = Rc::clone(group);
         group.waiting.set(group.waiting.get() + 1);
-        let waiter = QueuedRequest { group, is_notified: Cell::new(true), waker: RefCell::default() };
-        let waiter = Rc::new(waiter);
-        self.all.borrow_mut().push_back(Rc::clone(&waiter));
-        QueueEntry { queue: Rc::clone(self), waiter }
+        let request = QueuedRequest { group, is_notified: Cell::new(true), waker: RefCell::default() };
+        let request = Rc::new(request);
+        self.all.borrow_mut().push_back(Rc::clone(&request));
+        QueueEntry { queue: Rc::clone(self), request }
     }
 
     /// Wakes the first request that can use `server`, which has room for one more.
@@ -48,7 +48,7 @@ impl Queue {
 
     /// Wakes all requests: servers were added, removed or changed.
     pub fn notify_all(&self) {
-        self.all.borrow().iter().for_each(|waiter| waiter.notify());
+        self.all.borrow().iter().for_each(|request| request.notify());
     }
 }
 
@@ -64,28 +64,28 @@ impl QueuedRequest {
 /// A place in the queue, given up on drop.
 pub struct QueueEntry {
     queue: Rc<Queue>,
-    waiter: Rc<QueuedRequest>,
+    request: Rc<QueuedRequest>,
 }
 
 impl QueueEntry {
     /// Whether the request was notified since the last call; if not, `waker` is woken when it is.
     pub fn is_notified(&self, waker: &Waker) -> bool {
-        if self.waiter.is_notified.replace(false) {
+        if self.request.is_notified.replace(false) {
             return true;
         }
-        *self.waiter.waker.borrow_mut() = Some(waker.clone());
+        *self.request.waker.borrow_mut() = Some(waker.clone());
         false
     }
 }
 
 impl Drop for QueueEntry {
     fn drop(&mut self) {
-        let group = Rc::clone(&self.waiter.group);
+        let group = Rc::clone(&self.request.group);
         group.waiting.set(group.waiting.get() - 1);
         let mut all = self.queue.all.borrow_mut();
-        all.retain(|waiter| !Rc::ptr_eq(waiter, &self.waiter));
+        all.retain(|request| !Rc::ptr_eq(request, &self.request));
         // Notified, and gone without having used it: pass the notification on.
-        if self.waiter.is_notified.get()
+        if self.request.is_notified.get()
             && let Some(next) = all.iter().find(|w| !w.is_notified.get() && Rc::ptr_eq(&w.group, &group))
         {
             next.notify();

@@ -59,7 +59,7 @@ thread_local! {
 
 /// Tasks and sockets of a worker's thread.
 pub struct Runtime {
-    sockets: Rc<Reactor>,
+    reactor: Rc<Reactor>,
     /// Tick timer: set once a tick, in place of one timeout for each wait.
     timer: OwnedFd,
     tasks: RefCell<Tasks>,
@@ -69,7 +69,7 @@ pub struct Runtime {
     exhausted: RefCell<Vec<u32>>,
     /// Task that waits for the next tick.
     ticker: RefCell<Option<Waker>>,
-    lull: Cell<ConnectionCoalescer>,
+    coalescer: Cell<ConnectionCoalescer>,
     /// Socket events since the last decision on a pause.
     arrived: Cell<u32>,
 }
@@ -116,7 +116,7 @@ impl Wake for TaskWaker {
 
 /// Waker of the main task, usable from any thread.
 struct MainWaker {
-    is_called: AtomicBool,
+    is_woken: AtomicBool,
     event: OwnedFd,
 }
 
@@ -126,7 +126,7 @@ impl Wake for MainWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.is_called.swap(true, Ordering::AcqRel) {
+        if !self.is_woken.swap(true, Ordering::AcqRel) {
             // The counter of the eventfd cannot overflow: nobody adds that often.
             let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
         }
@@ -157,8 +157,8 @@ pub fn spawn(future: impl Future<Output = ()> + 'static) -> TaskHandle {
     let mut tasks = runtime.tasks.borrow_mut();
     let number = tasks.free.pop().unwrap_or_else(|| {
         let number = tasks.all.len() as u32;
-        let call = TaskWaker { task: number, thread: READY.with(thread_key) };
-        tasks.all.push(Task { future: None, waker: Arc::new(call).into(), is_exhausted: false });
+        let main_waker = TaskWaker { task: number, thread: READY.with(thread_key) };
+        tasks.all.push(Task { future: None, waker: Arc::new(main_waker).into(), is_exhausted: false });
         number
     });
     let task = &mut tasks.all[number as usize];
@@ -237,26 +237,26 @@ pub async fn tick(after_ns: u64) {
 /// Runs `main`, and the tasks that it spawns, until `main` has ended; the others are dropped.
 pub fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
     let runtime = Rc::new(Runtime {
-        sockets: Rc::new(Reactor::new()?),
+        reactor: Rc::new(Reactor::new()?),
         timer: create(TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?,
         tasks: RefCell::default(),
         batch: RefCell::default(),
         exhausted: RefCell::default(),
         ticker: RefCell::new(None),
-        lull: Cell::default(),
+        coalescer: Cell::default(),
         arrived: Cell::new(0),
     });
     // The default slack would lengthen short pauses by 50 µs. Where this is not permitted, they are longer.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
-    let call = Arc::new(MainWaker {
-        is_called: AtomicBool::new(true),
+    let main_waker = Arc::new(MainWaker {
+        is_woken: AtomicBool::new(true),
         event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
     });
-    runtime.sockets.add(&call.event, WAKE_EVENT)?;
-    runtime.sockets.add(&runtime.timer, TICK_EVENT)?;
+    runtime.reactor.add(&main_waker.event, WAKE_EVENT)?;
+    runtime.reactor.add(&runtime.timer, TICK_EVENT)?;
     arm(&runtime.timer, monotonic_ns() + TICK_NS)?;
     RUNTIME.with(|current| *current.borrow_mut() = Some(Rc::clone(&runtime)));
-    let ended = runtime.run(pin!(main), &call);
+    let ended = runtime.run(pin!(main), &main_waker);
     // Tasks may look for the runtime while they are dropped.
     let tasks = std::mem::take(&mut *runtime.tasks.borrow_mut());
     drop(tasks);
@@ -266,27 +266,31 @@ pub fn run<T>(main: impl Future<Output = T>) -> io::Result<T> {
 }
 
 impl Runtime {
-    fn run<T>(&self, mut main: Pin<&mut impl Future<Output = T>>, call: &Arc<MainWaker>) -> io::Result<T> {
-        let waker = Waker::from(Arc::clone(call));
+    fn run<T>(
+        &self,
+        mut main: Pin<&mut impl Future<Output = T>>,
+        main_waker: &Arc<MainWaker>,
+    ) -> io::Result<T> {
+        let waker = Waker::from(Arc::clone(main_waker));
         let mut cx = Context::from_waker(&waker);
         loop {
             let mut rounds = 0;
             while rounds < ROUNDS {
-                let is_called = call.is_called.swap(false, Ordering::AcqRel);
+                let is_woken = main_waker.is_woken.swap(false, Ordering::AcqRel);
                 reset_budget();
-                if is_called && let Poll::Ready(ended) = main.as_mut().poll(&mut cx) {
+                if is_woken && let Poll::Ready(ended) = main.as_mut().poll(&mut cx) {
                     return Ok(ended);
                 }
                 if IS_EXHAUSTED.get() {
                     waker.wake_by_ref();
                 }
-                if !self.run_ready() && !is_called {
+                if !self.run_ready() && !is_woken {
                     break;
                 }
                 rounds += 1;
             }
             let has_more = rounds == ROUNDS
-                || self.sockets.is_slow_due()
+                || self.reactor.is_slow_due()
                 || !self.exhausted.borrow().is_empty()
                 || READY.with(|ready| !ready.borrow().is_empty());
             self.wait(has_more)?;
@@ -350,9 +354,9 @@ impl Runtime {
         if longest_ns == 0 {
             return;
         }
-        let mut lull = self.lull.get();
-        let rest_ns = lull.rest_ns(monotonic_ns(), arrived, connections, longest_ns);
-        self.lull.set(lull);
+        let mut coalescer = self.coalescer.get();
+        let rest_ns = coalescer.rest_ns(monotonic_ns(), arrived, connections, longest_ns);
+        self.coalescer.set(coalescer);
         if rest_ns > 0 {
             std::thread::sleep(Duration::from_nanos(rest_ns));
         }
@@ -364,10 +368,10 @@ impl Runtime {
         if !has_more {
             self.pause();
         }
-        let happened = self.sockets.poll(!has_more, |number| {
+        let happened = self.reactor.poll(!has_more, |number| {
             if number == TICK_EVENT {
                 arm(&self.timer, monotonic_ns() + TICK_NS)?;
-                self.sockets.tick();
+                self.reactor.tick();
                 if let Some(ticker) = self.ticker.borrow_mut().take() {
                     ticker.wake();
                 }
@@ -378,8 +382,8 @@ impl Runtime {
         Ok(())
     }
 
-    fn sockets(&self) -> Rc<Reactor> {
-        Rc::clone(&self.sockets)
+    fn reactor(&self) -> Rc<Reactor> {
+        Rc::clone(&self.reactor)
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Server {
     /// Requests of this worker at the server.
     pub in_flight: Cell<u32>,
     /// Requests in the order in which they are ended when they leave no room for others.
-    pub longest: RefCell<LongestWaits>,
+    pub longest_waits: RefCell<LongestWaits>,
     /// Limit of requests of this worker.
     pub max_requests: Cell<u32>,
     /// `None` while the server may not get requests.
@@ -77,7 +77,7 @@ impl Server {
             name,
             address,
             in_flight: Cell::new(0),
-            longest: RefCell::default(),
+            longest_waits: RefCell::default(),
             max_requests: Cell::new(u32::MAX),
             weight: Cell::new(None),
             is_backup: Cell::new(false),
@@ -88,7 +88,7 @@ impl Server {
         }
     }
 
-    /// Opens a connection for one request, or a stream on a http2_connections HTTP/2 connection.
+    /// Opens a connection for one request, or a stream on a shared HTTP/2 connection.
     pub async fn connect(&self, resources: &Rc<Resources>) -> io::Result<Upstream> {
         if !self.speaks_http2.get() {
             return Ok(Upstream::new(self.open().await?));
@@ -99,9 +99,10 @@ impl Server {
                 return Err(io::Error::other("it does not agree on HTTP/2 (ALPN)"));
             }
             let is_secured = matches!(stream, Transport::Tls(_));
-            let (client, carried) = http2::Http2Client::new(Connection::new(stream, resources), is_secured);
+            let (client, connection) =
+                http2::Http2Client::new(Connection::new(stream, resources), is_secured);
             // Requests on the connection are told how it ends.
-            spawn(async move { drop(carried.await) });
+            spawn(async move { drop(connection.await) });
             Ok(client)
         };
         let (pipe, is_reused) = self.http2_connections.connect(connect).await?;
@@ -133,8 +134,8 @@ impl Server {
     pub fn put_back(&self, stream: Transport, now_ns: u64) {
         let mut idle = self.idle.borrow_mut();
         // Connections in use and idle ones together stay within the server's limit.
-        let room = self.max_requests.get().saturating_sub(self.in_flight.get()) as usize;
-        if idle.len() < room.min(IDLE_MAX) || (idle.is_empty() && room == 0) {
+        let free_slots = self.max_requests.get().saturating_sub(self.in_flight.get()) as usize;
+        if idle.len() < free_slots.min(IDLE_MAX) || (idle.is_empty() && free_slots == 0) {
             idle.push(Idle { stream, since_ns: now_ns });
         }
     }

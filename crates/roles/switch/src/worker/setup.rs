@@ -66,10 +66,10 @@ impl WorkerSetup {
     ) -> Self {
         let config = Arc::clone(&worker_config.config);
         let part = |whole: u32| worker_share(whole, worker, config.workers);
-        let by_place: Vec<Rc<Server>> = config
+        let by_index: Vec<Rc<Server>> = config
             .servers
             .iter()
-            .zip(worker_config.numbers.iter())
+            .zip(worker_config.server_ids.iter())
             .zip(&worker_config.tls_context.servers)
             .map(|((spec, id), tls)| {
                 let known = former.and_then(|former| former.servers.get(id)).map(Rc::clone);
@@ -88,19 +88,26 @@ impl WorkerSetup {
             .iter()
             .enumerate()
             .map(|(number, spec)| {
-                let choice = with_numbers(&spec.choice, &worker_config.numbers);
-                let own: Vec<Rc<Server>> = spec.servers.iter().map(|at| Rc::clone(&by_place[*at])).collect();
+                let policy_config = with_ids(&spec.policy, &worker_config.server_ids);
+                let own: Vec<Rc<Server>> =
+                    spec.servers.iter().map(|index| Rc::clone(&by_index[*index])).collect();
                 let former = former.and_then(|former| former.groups.get(number));
                 // With equal seeds all workers would choose the same server at the same time.
                 let seed = config.seed.wrapping_add((worker as u64) << 32).wrapping_add(number as u64);
-                Rc::new(Group::new(choice, seed, &own, former.map(|group| Rc::clone(&group.state)), now))
+                Rc::new(Group::new(
+                    policy_config,
+                    seed,
+                    &own,
+                    former.map(|group| Rc::clone(&group.state)),
+                    now,
+                ))
             })
             .collect();
-        let most = worker_config.numbers.iter().map(|id| id.0 as usize + 1).max().unwrap_or(0);
+        let most = worker_config.server_ids.iter().map(|id| id.0 as usize + 1).max().unwrap_or(0);
         let tallies = config.classes.iter().map(|class| {
             let mut all = vec![registry.tally(&class.name, None)];
             all.resize_with(most + 1, Rc::default);
-            for server in &by_place {
+            for server in &by_index {
                 all[server.id.0 as usize + 1] = registry.tally(&class.name, Some(&server.name));
             }
             all
@@ -114,7 +121,7 @@ impl WorkerSetup {
             max_waiting: part(config.limits.queue),
             tallies: tallies.collect(),
             logs: config.access_log.is_some(),
-            servers: by_place.into_iter().map(|server| (server.id, server)).collect(),
+            servers: by_index.into_iter().map(|server| (server.id, server)).collect(),
             config,
         }
     }
@@ -130,8 +137,8 @@ impl WorkerSetup {
     /// Class of this name, or the last one if a reload has removed it.
     pub fn class_named(&self, name: &str) -> ClassId {
         let last = self.config.classes.len() - 1;
-        let place = self.config.classes.iter().position(|class| class.name == name).unwrap_or(last);
-        ClassId(place as u16)
+        let index = self.config.classes.iter().position(|class| class.name == name).unwrap_or(last);
+        ClassId(index as u16)
     }
 
     pub fn tally(&self, class: ClassId, server: Option<ServerId>) -> &LiveServerTally {
@@ -140,9 +147,9 @@ impl WorkerSetup {
 }
 
 /// Replaces indices of servers by their numbers.
-fn with_numbers(choice: &PolicyConfig, numbers: &[ServerId]) -> PolicyConfig {
-    let PolicyConfig::Cap(settings) = choice else { return choice.clone() };
-    let numbered = |list: &Vec<ServerId>| list.iter().map(|place| numbers[place.0 as usize]).collect();
+fn with_ids(policy_config: &PolicyConfig, ids: &[ServerId]) -> PolicyConfig {
+    let PolicyConfig::Cap(settings) = policy_config else { return policy_config.clone() };
+    let numbered = |list: &Vec<ServerId>| list.iter().map(|index| ids[index.0 as usize]).collect();
     let lists = settings.lists.iter().map(|list| list.as_ref().map(numbered)).collect();
     PolicyConfig::Cap(CapSettings { lists })
 }

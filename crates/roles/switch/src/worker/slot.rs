@@ -131,7 +131,7 @@ impl Slot {
         let after_nanos = now.nanos().saturating_sub(self.started_ns);
         let mut policy = self.group.policy();
         policy.first_byte(self.server.id, &self.request, after_nanos, now);
-        let load = if self.group.listens { head.header(orca::FIELD) } else { None };
+        let load = if self.group.wants_reports { head.header(orca::FIELD) } else { None };
         if let Some(state) = load.and_then(|value| orca::read(value, self.server.in_flight.get())) {
             policy.reported(self.server.id, &state, now);
         }

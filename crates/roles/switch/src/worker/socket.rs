@@ -27,10 +27,10 @@ use super::runtime::{
     ENDED, FAILED, READABLE, Registration, WRITABLE, consume_budget, count_accepted, has_budget, polls,
 };
 
-const OPENED: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+const SOCKET_FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
 /// Flags of `splice`: neither side blocks.
-const SPLICED: SpliceFlags = SpliceFlags::NONBLOCK.union(SpliceFlags::MOVE);
+const SPLICE_FLAGS: SpliceFlags = SpliceFlags::NONBLOCK.union(SpliceFlags::MOVE);
 
 pub struct Socket {
     /// Readiness while the socket is not registered.
@@ -46,7 +46,7 @@ impl Socket {
 
     pub async fn connect(address: SocketAddr) -> io::Result<Self> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let socket = socket_with(family, SocketType::STREAM, OPENED, None)?;
+        let socket = socket_with(family, SocketType::STREAM, SOCKET_FLAGS, None)?;
         set_socket_options(&socket)?;
         let stream = Self::new(socket, 0);
         let begun = connect(&stream.socket, &address);
@@ -106,10 +106,10 @@ impl Socket {
         }
     }
 
-    fn read_now(&self, room: &mut [u8]) -> Result<usize, Errno> {
-        let size = room.len();
+    fn read_now(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let size = buffer.len();
         loop {
-            match recv(&self.socket, &mut *room, RecvFlags::empty()) {
+            match recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
                 // A short read: nothing more for now, and epoll reports the next bytes. An end is reported once only, so its flag
                 // stays.
                 Ok((_, count @ 1..)) => {
@@ -177,7 +177,7 @@ impl Socket {
             return Poll::Pending;
         }
         while self.has(READABLE) {
-            match splice(&self.socket, None, pipe, None, most, SPLICED) {
+            match splice(&self.socket, None, pipe, None, most, SPLICE_FLAGS) {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => self.clear(READABLE),
                 other => {
@@ -190,8 +190,13 @@ impl Socket {
     }
 
     /// Moves bytes from a pipe to the peer, in the kernel; returns how many.
-    pub fn poll_fill_from(&self, pipe: &OwnedFd, count: usize, cx: &Context<'_>) -> Poll<io::Result<usize>> {
-        self.poll_write_with(cx, |socket| splice(pipe, None, socket, None, count, SPLICED))
+    pub fn poll_splice_from(
+        &self,
+        pipe: &OwnedFd,
+        count: usize,
+        cx: &Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_with(cx, |socket| splice(pipe, None, socket, None, count, SPLICE_FLAGS))
     }
 
     /// Whether a short read was the last: the peer has closed, and a further read would return 0.
@@ -325,15 +330,15 @@ pub struct WorkerListener {
     /// Connections arrive so fast that an `accept` that finds none costs less than an event for each.
     is_busy: bool,
     /// Connections accepted since an `accept` found none.
-    taken: u32,
+    accepted: u32,
     /// Poll in which the last event arrived.
-    notified_at: u64,
+    notified_poll: u64,
     socket: TcpListener,
 }
 
 impl WorkerListener {
     pub fn new(socket: TcpListener) -> Self {
-        Self { registration: None, is_busy: false, taken: 0, notified_at: 0, socket }
+        Self { registration: None, is_busy: false, accepted: 0, notified_poll: 0, socket }
     }
 
     /// Stops accepting, and deregisters the socket.
@@ -345,7 +350,7 @@ impl WorkerListener {
 
     /// Accepts a connection that is waiting already.
     pub fn try_accept(&self) -> io::Result<(Socket, SocketAddr)> {
-        let (socket, peer) = acceptfrom_with(&self.socket, OPENED)?;
+        let (socket, peer) = acceptfrom_with(&self.socket, SOCKET_FLAGS)?;
         let peer = peer.ok_or(Errno::AFNOSUPPORT).and_then(SocketAddr::try_from)?;
         // The request may be here already, so both flags are set. `TCP_NODELAY` is inherited from the listener.
         Ok((Socket::new(socket, READABLE | WRITABLE), peer))
@@ -363,19 +368,19 @@ impl WorkerListener {
         if !self.is_busy {
             // One connection is waiting for certain; level-triggered epoll reports further ones.
             source.flags.set(0);
-            self.is_busy = polls() == self.notified_at + 1;
-            (self.notified_at, self.taken) = (polls(), 0);
+            self.is_busy = polls() == self.notified_poll + 1;
+            (self.notified_poll, self.accepted) = (polls(), 0);
         }
-        let taken = self.try_accept();
+        let accepted = self.try_accept();
         consume_budget(0);
-        match &taken {
+        match &accepted {
             Ok(_) => {
-                self.taken += 1;
+                self.accepted += 1;
                 count_accepted();
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.is_busy = self.taken > 1;
-                self.taken = 0;
+                self.is_busy = self.accepted > 1;
+                self.accepted = 0;
                 if let Some(registration) = &self.registration {
                     registration.source.flags.set(0);
                 }
@@ -383,7 +388,7 @@ impl WorkerListener {
             }
             Err(_) => {}
         }
-        Poll::Ready(taken)
+        Poll::Ready(accepted)
     }
 }
 
@@ -409,9 +414,9 @@ mod tests {
         loop {
             let (mut stream, _) = poll_fn(|cx| listener.poll_accept(cx)).await.expect("a connection");
             spawn(async move {
-                let mut room = [0; 3000];
-                while let Ok(count @ 1..) = stream.read(&mut room).await {
-                    stream.write_all(&room[..count]).await.expect("is read");
+                let mut buffer = [0; 3000];
+                while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+                    stream.write_all(&buffer[..count]).await.expect("is read");
                 }
             });
         }
@@ -422,10 +427,10 @@ mod tests {
         let (socket, address) = listener();
         let echoed = run(async move {
             spawn(echo(WorkerListener::new(socket)));
-            let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+            let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
             let all: Vec<u8> = (0..300_000u32).map(|number| number as u8).collect();
             for _ in 0..20 {
-                let (all, told) = (all.clone(), told.clone());
+                let (all, sender) = (all.clone(), sender.clone());
                 spawn(async move {
                     let stream = Socket::connect(address).await.expect("connects");
                     let (mut from, mut to) = tokio::io::split(stream);
@@ -437,12 +442,12 @@ mod tests {
                     };
                     let (_, read) = tokio::join!(send, from.read_to_end(&mut back));
                     read.expect("comes back");
-                    let _ = told.send(back == all);
+                    let _ = sender.send(back == all);
                 });
             }
             let mut good = 0;
             for _ in 0..20 {
-                good += u32::from(heard.recv().await == Some(true));
+                good += u32::from(receiver.recv().await == Some(true));
             }
             good
         });
@@ -453,7 +458,7 @@ mod tests {
     fn connections_that_come_and_go_are_all_served_by_a_worker_that_rests() {
         const CLIENTS: usize = 8;
         let (socket, address) = listener();
-        let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         let request = move || -> io::Result<Vec<u8>> {
             let mut client = TcpStream::connect(address)?;
             client.write_all(b"question")?;
@@ -463,10 +468,10 @@ mod tests {
         };
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| {
-                let told = told.clone();
+                let sender = sender.clone();
                 std::thread::spawn(move || {
                     (0..40).for_each(|_| assert_eq!(request().expect("a response"), b"question"));
-                    told.send(()).expect("is heard");
+                    sender.send(()).expect("is heard");
                 })
             })
             .collect();
@@ -474,7 +479,7 @@ mod tests {
             set_max_pause(Duration::from_micros(50));
             spawn(echo(WorkerListener::new(socket)));
             for _ in 0..CLIENTS {
-                heard.recv().await.expect("a client that was served");
+                receiver.recv().await.expect("a client that was served");
             }
         });
         served.expect("runs");
@@ -492,10 +497,10 @@ mod tests {
             peer.write_all(b"x").await.expect("is read");
             drop(peer);
             let mut stream = stream;
-            let mut room = [0; 10];
-            let count = stream.read(&mut room).await.expect("a byte");
+            let mut buffer = [0; 10];
+            let count = stream.read(&mut buffer).await.expect("a byte");
             // The end has come with it, or comes; a read waits for it.
-            let end = stream.read(&mut room).await.expect("the end");
+            let end = stream.read(&mut buffer).await.expect("the end");
             (before, count, end, stream.is_quiet())
         });
         assert_eq!(seen.expect("runs"), (true, 1, 0, false));
@@ -513,8 +518,8 @@ mod tests {
         let sent = run(async move {
             let mut listener = WorkerListener::new(socket);
             let (mut stream, _) = poll_fn(|cx| listener.poll_accept(cx)).await.expect("a connection");
-            let mut room = [0; 10];
-            let count = stream.read(&mut room).await.expect("a byte");
+            let mut buffer = [0; 10];
+            let count = stream.read(&mut buffer).await.expect("a byte");
             (count, stream.write_last(b"answer").expect("has room"))
         });
         assert_eq!(sent.expect("runs"), (1, 6));

@@ -61,10 +61,10 @@ impl SwitchClient {
         let Ok(mut pipe) = self.shared.pipes.take() else { return Ok(SpliceEnd::Done) };
         let timeouts = setup.config.timeouts;
         let before = body.content_bytes;
-        let moved = loop {
+        let end = loop {
             let Some(left) = body.plain_left() else { break Ok(SpliceEnd::Done) };
-            let most = usize::try_from(left.min(SPLICE_MAX_BYTES)).unwrap_or(usize::MAX);
-            let filled = fill(server, &mut pipe, most, deadline, timeouts.response);
+            let max_bytes = usize::try_from(left.min(SPLICE_MAX_BYTES)).unwrap_or(usize::MAX);
+            let filled = fill(server, &mut pipe, max_bytes, deadline, timeouts.response);
             let filled = until_client_gone(to, deadline, pin!(filled)).await;
             match filled {
                 Err(error) => break Err(error),
@@ -81,7 +81,7 @@ impl SwitchClient {
         setup.tally(pending.routing.class(), Some(slot.server.id)).with(|tally| {
             tally.spliced += body.content_bytes - before;
         });
-        moved
+        end
     }
 }
 
@@ -89,15 +89,15 @@ impl SwitchClient {
 async fn fill(
     server: &Socket,
     pipe: &mut Pipe,
-    most: usize,
+    max_bytes: usize,
     deadline: &Deadline,
     limit: Duration,
 ) -> io::Result<usize> {
     deadline.set(limit);
     let to = pipe.ends()?.1;
-    let count = poll_fn(|cx| match server.poll_splice(to, most, cx) {
+    let count = poll_fn(|cx| match server.poll_splice(to, max_bytes, cx) {
         Poll::Ready(Err(Errno::NOSYS)) => Poll::Ready(Err(io::ErrorKind::InvalidInput.into())),
-        Poll::Ready(moved) => Poll::Ready(moved.map_err(io::Error::from)),
+        Poll::Ready(result) => Poll::Ready(result.map_err(io::Error::from)),
         Poll::Pending => poll_deadline(deadline, cx),
     })
     .await?;
@@ -110,7 +110,7 @@ async fn drain(client: &Socket, pipe: &mut Pipe, deadline: &Deadline, limit: Dur
     while pipe.filled > 0 {
         deadline.await_peer(limit);
         let from = pipe.ends()?.0;
-        let taken = poll_fn(|cx| match client.poll_fill_from(from, pipe.filled, cx) {
+        let taken = poll_fn(|cx| match client.poll_splice_from(from, pipe.filled, cx) {
             Poll::Ready(taken) => Poll::Ready(taken),
             Poll::Pending => poll_deadline(deadline, cx),
         })

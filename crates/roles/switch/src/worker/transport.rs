@@ -151,7 +151,7 @@ impl TlsTransport {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if !has_budget() {
             return Poll::Pending;
         }
@@ -160,13 +160,13 @@ impl TlsTransport {
             return Poll::Ready(Err(error));
         }
         while self.socket().has(READABLE) {
-            match self.stream.recv_unstamped(room.initialize_unfilled()) {
+            match self.stream.recv_unstamped(buffer.initialize_unfilled()) {
                 Ok(read) => {
                     if !read.more && read.length > 0 {
                         self.has_more();
                     }
                     consume_budget(read.length);
-                    room.advance(read.length);
+                    buffer.advance(read.length);
                     return Poll::Ready(Ok(()));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -209,7 +209,7 @@ impl TlsTransport {
 
     fn is_quiet(&mut self) -> bool {
         while self.socket().has(READABLE) {
-            let read = SCRATCH.with_borrow_mut(|room| self.stream.recv_unstamped(room));
+            let read = SCRATCH.with_borrow_mut(|buffer| self.stream.recv_unstamped(buffer));
             match read {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if self.has_more() {
@@ -265,11 +265,15 @@ impl exchange::Transport for Transport {
 }
 
 impl AsyncRead for Transport {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Clear(socket) => Pin::new(socket).poll_read(cx, room),
-            Self::Tls(secured) => secured.poll_read(cx, room),
-            Self::Http2(pipe) => Pin::new(pipe).poll_read(cx, room),
+            Self::Clear(socket) => Pin::new(socket).poll_read(cx, buffer),
+            Self::Tls(secured) => secured.poll_read(cx, buffer),
+            Self::Http2(pipe) => Pin::new(pipe).poll_read(cx, buffer),
         }
     }
 }

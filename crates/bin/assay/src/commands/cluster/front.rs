@@ -37,7 +37,7 @@ pub fn start(
         other => other,
     };
     for group in &mut config.groups {
-        group.choice = chosen.with_time_scale(args.slower);
+        group.policy = chosen.with_time_scale(args.slower);
     }
     let switch = Switch::start(config).map_err(Failure::failed)?;
     let address = switch.addresses().first().copied();

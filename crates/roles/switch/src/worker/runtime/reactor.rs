@@ -48,7 +48,7 @@ pub struct IoSource {
 impl IoSource {
     pub fn set_waker(&self, cx: &Context<'_>) {
         match &mut *self.waker.borrow_mut() {
-            Some(known) => known.clone_from(cx.waker()),
+            Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
     }
@@ -98,8 +98,8 @@ impl Reactor {
 
     /// Registers a descriptor that is not a socket under a number that no socket has. Edge-triggered, so nothing needs to be
     /// read.
-    pub(super) fn add(&self, what: &OwnedFd, number: u64) -> io::Result<()> {
-        Ok(epoll::add(&self.usual, what, EventData::new_u64(number), EventFlags::IN | EventFlags::ET)?)
+    pub(super) fn add(&self, descriptor: &OwnedFd, number: u64) -> io::Result<()> {
+        Ok(epoll::add(&self.usual, descriptor, EventData::new_u64(number), EventFlags::IN | EventFlags::ET)?)
     }
 
     /// Makes the slow set due.
@@ -161,21 +161,21 @@ fn fetch(set: &OwnedFd, events: &mut Vec<Event>, waits: bool) -> io::Result<()> 
 /// Registration of a socket. To be dropped before the socket is closed and the next events are fetched.
 pub struct Registration {
     pub source: Rc<IoSource>,
-    sockets: Rc<Reactor>,
+    reactor: Rc<Reactor>,
     is_slow: Cell<bool>,
     key: usize,
 }
 
 impl Registration {
-    /// Registers a socket: edge-triggered, or level-triggered for reading if `again`.
-    pub fn new(socket: BorrowedFd<'_>, flags: u8, again: bool) -> io::Result<Self> {
-        let sockets = current()?.sockets();
+    /// Registers a socket: edge-triggered, or level-triggered for reading if `is_level_triggered`.
+    pub fn new(socket: BorrowedFd<'_>, flags: u8, is_level_triggered: bool) -> io::Result<Self> {
+        let reactor = current()?.reactor();
         let source = Rc::new(IoSource { flags: Cell::new(flags), waker: RefCell::new(None) });
-        let key = sockets.sources.borrow_mut().insert(Rc::clone(&source));
-        let place = Self { source, sockets, is_slow: Cell::new(false), key };
-        let events = if again { EventFlags::IN } else { CHANGES };
-        epoll::add(&place.sockets.usual, socket, place.data(), events)?;
-        Ok(place)
+        let key = reactor.sources.borrow_mut().insert(Rc::clone(&source));
+        let registration = Self { source, reactor, is_slow: Cell::new(false), key };
+        let events = if is_level_triggered { EventFlags::IN } else { CHANGES };
+        epoll::add(&registration.reactor.usual, socket, registration.data(), events)?;
+        Ok(registration)
     }
 
     fn data(&self) -> EventData {
@@ -183,7 +183,7 @@ impl Registration {
     }
 
     fn set(&self, is_slow: bool) -> &OwnedFd {
-        if is_slow { &self.sockets.slow } else { &self.sockets.usual }
+        if is_slow { &self.reactor.slow } else { &self.reactor.usual }
     }
 
     /// Moves the socket to the slow set, or back to the usual one. Pending events are reported again. Not for level-triggered
@@ -207,6 +207,6 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.sockets.sources.borrow_mut().try_remove(self.key);
+        self.reactor.sources.borrow_mut().try_remove(self.key);
     }
 }

@@ -32,14 +32,14 @@ fn tasks_wake_each_other_and_end_with_the_first() {
 fn another_thread_wakes_the_first_task_and_ticks_come_by_themselves() {
     let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     let ticked = run(async move {
-        let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let (tick_sender, mut tick_receiver) = tokio::sync::mpsc::unbounded_channel();
         spawn(async move {
             tick(TICK_NS).await;
             tick(TICK_NS).await;
             std::thread::spawn(move || sender.send(5));
-            let _ = told.send(());
+            let _ = tick_sender.send(());
         });
-        heard.recv().await;
+        tick_receiver.recv().await;
         receiver.recv().await
     });
     assert_eq!(ticked.expect("runs"), Some(5));
@@ -64,7 +64,7 @@ fn a_task_is_not_woken_on_another_thread() {
 #[test]
 fn a_task_that_has_used_its_share_waits_for_the_next_look_at_sockets_whoever_wakes_it() {
     let ended = run(async {
-        let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         let woken: Rc<RefCell<Option<Waker>>> = Rc::default();
         let waking = Rc::clone(&woken);
         spawn(poll_fn(move |cx| {
@@ -73,7 +73,7 @@ fn a_task_that_has_used_its_share_waits_for_the_next_look_at_sockets_whoever_wak
                 bytes += 1000;
                 consume_budget(1000);
             }
-            let _ = told.send((polls(), bytes));
+            let _ = sender.send((polls(), bytes));
             *waking.borrow_mut() = Some(cx.waker().clone());
             Poll::Pending
         }));
@@ -85,7 +85,7 @@ fn a_task_that_has_used_its_share_waits_for_the_next_look_at_sockets_whoever_wak
         }));
         let mut seen = Vec::new();
         while seen.len() < 4 {
-            seen.extend(heard.recv().await);
+            seen.extend(receiver.recv().await);
         }
         waking.abort();
         seen
@@ -118,33 +118,33 @@ fn a_task_that_is_ended_goes_and_its_place_is_used_again() {
 fn pair() -> (OwnedFd, UnixStream, Registration) {
     let (own, other) = UnixStream::pair().expect("sockets");
     let own = OwnedFd::from(own);
-    let place = Registration::new(own.as_fd(), 0, false).expect("a place");
-    (own, other, place)
+    let registration = Registration::new(own.as_fd(), 0, false).expect("a place");
+    (own, other, registration)
 }
 
 /// How many bytes have come to, as far as is known.
-fn told(pairs: &[(OwnedFd, UnixStream, Registration)]) -> usize {
-    pairs.iter().filter(|(_, _, place)| place.source.flags.get() & READABLE != 0).count()
+fn readable_count(pairs: &[(OwnedFd, UnixStream, Registration)]) -> usize {
+    pairs.iter().filter(|(_, _, registration)| registration.source.flags.get() & READABLE != 0).count()
 }
 
 #[test]
 fn slow_sockets_are_looked_at_once_a_tick_and_a_few_at_a_time_while_others_are_looked_at_always() {
     let seen = run(async {
-        let sockets = current().expect("runs").sockets();
+        let reactor = current().expect("runs").reactor();
         let slow: Vec<_> = (0..20).map(|_| pair()).collect();
         let usual = [pair()];
-        for (socket, other, place) in &slow {
-            place.set_slow(socket.as_fd(), true);
+        for (socket, other, registration) in &slow {
+            registration.set_slow(socket.as_fd(), true);
             (&*other).write_all(b"x").expect("is open");
         }
         let mut looks = Vec::new();
         for look in 0..6 {
             if look == 2 {
-                sockets.tick();
+                reactor.tick();
             }
             (&usual[0].1).write_all(b"x").expect("is open");
-            let happened = sockets.poll(false, |_| Ok(())).expect("looks");
-            looks.push((happened, told(&slow), sockets.is_slow_due()));
+            let happened = reactor.poll(false, |_| Ok(())).expect("looks");
+            looks.push((happened, readable_count(&slow), reactor.is_slow_due()));
         }
         looks
     });
@@ -156,26 +156,26 @@ fn slow_sockets_are_looked_at_once_a_tick_and_a_few_at_a_time_while_others_are_l
 #[test]
 fn a_socket_that_is_not_slow_any_more_is_looked_at_with_the_usual_ones_and_misses_nothing() {
     let seen = run(async {
-        let sockets = current().expect("runs").sockets();
+        let reactor = current().expect("runs").reactor();
         let pairs = [pair(), pair()];
         let poll = |expected: u32| {
-            assert_eq!(sockets.poll(false, |_| Ok(())).expect("looks"), expected);
+            assert_eq!(reactor.poll(false, |_| Ok(())).expect("looks"), expected);
         };
         // There is room for bytes to go.
         poll(2);
-        pairs.iter().for_each(|(socket, _, place)| place.set_slow(socket.as_fd(), true));
-        let [(first, other, place), (_, gone, _)] = &pairs;
+        pairs.iter().for_each(|(socket, _, registration)| registration.set_slow(socket.as_fd(), true));
+        let [(first, other, registration), (_, gone, _)] = &pairs;
         (&*other).write_all(b"x").expect("is open");
         gone.shutdown(std::net::Shutdown::Both).expect("is open");
         poll(0);
-        place.set_slow(first.as_fd(), false);
+        registration.set_slow(first.as_fd(), false);
         poll(1);
-        let came = told(&pairs);
-        sockets.tick();
+        let came = readable_count(&pairs);
+        reactor.tick();
         poll(0);
         let flags = pairs[1].2.source.flags.get();
-        let [(first, other, place), _] = pairs;
-        place.deregister(first.as_fd());
+        let [(first, other, registration), _] = pairs;
+        registration.deregister(first.as_fd());
         (&other).write_all(b"x").expect("is open");
         poll(0);
         (came, flags & ENDED)
@@ -186,16 +186,16 @@ fn a_socket_that_is_not_slow_any_more_is_looked_at_with_the_usual_ones_and_misse
 #[test]
 fn many_that_are_slow_have_a_part_of_a_worker_that_has_much_to_do() {
     let seen = run(async {
-        let sockets = current().expect("runs").sockets();
+        let reactor = current().expect("runs").reactor();
         let slow: Vec<_> = (0..200).map(|_| pair()).collect();
         let usual: Vec<_> = (0..256).map(|_| pair()).collect();
-        for (socket, other, place) in &slow {
-            place.set_slow(socket.as_fd(), true);
+        for (socket, other, registration) in &slow {
+            registration.set_slow(socket.as_fd(), true);
             (&*other).write_all(b"x").expect("is open");
         }
-        sockets.tick();
-        sockets.poll(false, |_| Ok(())).expect("looks");
-        (told(&slow), usual.len())
+        reactor.tick();
+        reactor.poll(false, |_| Ok(())).expect("looks");
+        (readable_count(&slow), usual.len())
     });
     assert_eq!(seen.expect("runs"), (72, 256), "eight, and eight for each 32 of others");
 }
