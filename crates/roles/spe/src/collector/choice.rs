@@ -42,7 +42,7 @@ pub enum Ownership {
 pub struct RecordingView {
     pub ownership: Ownership,
     /// The listener has received it.
-    pub is_seen: bool,
+    pub is_received: bool,
     /// Time since it was requested.
     pub age_ns: u64,
     /// Time since its timings were taken: as long, or longer.
@@ -101,7 +101,7 @@ pub fn choose(
         {
             RecordingStage::Responded { suits: true, .. } => Some(RecordingChoice::Replay(index)),
             RecordingStage::Requested { .. } if may_be_awaited(view) => {
-                Some(RecordingChoice::Wait { index, claims: !view.is_seen })
+                Some(RecordingChoice::Wait { index, claims: !view.is_received })
             }
             _ => None,
         });
@@ -146,7 +146,7 @@ pub fn choose(
 
 /// Not received by the listener, and not for others only.
 fn is_open(view: &RecordingView) -> bool {
-    !view.is_seen && view.ownership != Ownership::Others
+    !view.is_received && view.ownership != Ownership::Others
 }
 
 /// Whether the head of a fetch is worth waiting for.
@@ -191,20 +191,20 @@ mod tests {
     const LIMITS: RecordingLimits =
         RecordingLimits { minimum_freshness_ns: 180 * S, maximum_age_ns: 3600 * S };
 
-    fn responded(is_seen: bool, age_s: u64, is_fresh: bool, can_be_confirmed: bool) -> RecordingView {
+    fn responded(is_received: bool, age_s: u64, is_fresh: bool, can_be_confirmed: bool) -> RecordingView {
         let stage = RecordingStage::Responded { suits: true, is_fresh, can_be_confirmed };
         RecordingView {
             ownership: Ownership::Unknown,
-            is_seen,
+            is_received,
             age_ns: age_s * S,
             timed_ns: age_s * S,
             stage,
         }
     }
 
-    fn requested(is_seen: bool, age_ns: u64, is_conditional: bool, is_of_a_proxy: bool) -> RecordingView {
+    fn requested(is_received: bool, age_ns: u64, is_conditional: bool, is_of_a_proxy: bool) -> RecordingView {
         let stage = RecordingStage::Requested { is_conditional, is_of_a_proxy };
-        RecordingView { ownership: Ownership::Unknown, is_seen, age_ns, timed_ns: age_ns, stage }
+        RecordingView { ownership: Ownership::Unknown, is_received, age_ns, timed_ns: age_ns, stage }
     }
 
     fn plain(views: &[RecordingView]) -> RecordingChoice {
@@ -259,10 +259,10 @@ mod tests {
 
     #[test]
     fn a_fetch_under_way_is_waited_for_by_each_listener_once_unless_it_may_be_shared() {
-        let under_way = |is_seen| [requested(is_seen, 5 * S, false, false)];
+        let under_way = |is_received| [requested(is_received, 5 * S, false, false)];
         assert_eq!(plain(&under_way(false)), RecordingChoice::Wait { index: 0, claims: true });
         assert_eq!(plain(&under_way(true)), RecordingChoice::Wait { index: 0, claims: false });
-        let known = |is_seen| choose(&under_way(is_seen), &LIMITS, Some(false), false);
+        let known = |is_received| choose(&under_way(is_received), &LIMITS, Some(false), false);
         assert_eq!(known(false), RecordingChoice::Wait { index: 0, claims: true });
         assert_eq!(known(true), RecordingChoice::Fetch);
         assert_eq!(
@@ -304,7 +304,7 @@ mod tests {
             "what the client got, though there is a newer one"
         );
         assert_eq!(plain(&[newer]), RecordingChoice::Replay(0), "what is fresh is everybody's");
-        let under_way = |ownership, is_seen| [of(ownership, requested(is_seen, 0, false, false))];
+        let under_way = |ownership, is_received| [of(ownership, requested(is_received, 0, false, false))];
         assert_eq!(
             plain(&under_way(Ownership::Own, false)),
             RecordingChoice::Wait { index: 0, claims: true }
@@ -335,9 +335,9 @@ mod tests {
         ];
         let ownership = prop_oneof![Just(Ownership::Own), Just(Ownership::Others), Just(Ownership::Unknown)];
         (ownership, any::<bool>(), 0u64..5000, 0u64..1000, stage).prop_map(
-            |(ownership, is_seen, age_s, more_s, stage)| RecordingView {
+            |(ownership, is_received, age_s, more_s, stage)| RecordingView {
                 ownership,
-                is_seen,
+                is_received,
                 age_ns: age_s * S,
                 timed_ns: (age_s + more_s) * S,
                 stage,
@@ -355,7 +355,7 @@ mod tests {
                     let view = views[index];
                     let RecordingStage::Responded { suits, is_fresh, .. } = view.stage else { panic!("not answered") };
                     prop_assert!(suits && view.timed_ns <= LIMITS.maximum_age_ns);
-                    let is_next = !view.is_seen
+                    let is_next = !view.is_received
                         && view.ownership == Ownership::Unknown
                         && view.age_ns <= LIMITS.minimum_freshness_ns;
                     prop_assert!(is_fresh || view.ownership == Ownership::Own || is_next);
@@ -363,7 +363,7 @@ mod tests {
                 }
                 RecordingChoice::Wait { index, claims } => {
                     let is_right = matches!(views[index].stage, RecordingStage::Requested { is_conditional: false, .. });
-                    let is_its = !views[index].is_seen && views[index].ownership != Ownership::Others;
+                    let is_its = !views[index].is_received && views[index].ownership != Ownership::Others;
                     prop_assert!(is_right && claims == is_its);
                 }
                 RecordingChoice::Confirm(index) => {
@@ -373,7 +373,7 @@ mod tests {
                 RecordingChoice::Fetch => {
                     let is_response = |view: &RecordingView| {
                         let RecordingStage::Responded { suits: true, is_fresh, .. } = view.stage else { return false };
-                        let is_next = !view.is_seen && view.ownership != Ownership::Others && view.age_ns <= BEHIND_NS;
+                        let is_next = !view.is_received && view.ownership != Ownership::Others && view.age_ns <= BEHIND_NS;
                         view.timed_ns <= LIMITS.maximum_age_ns && (is_fresh || is_next || view.ownership == Ownership::Own)
                     };
                     prop_assert!(!views.iter().any(is_response));

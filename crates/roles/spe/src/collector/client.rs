@@ -28,12 +28,12 @@ use crate::number;
 
 /// Recordings awaited in vain after which a request gets a fetch of its own.
 const WAITS_MAX: usize = 8;
-/// Text for a proxy in destination of a response that belonged to one client, and is lost.
+/// Text for a proxy, in place of a response that belonged to one client, and is lost.
 const NOT_KEPT: &str = "the Collector has not kept the response that the client got, and fetches nothing twice: this is not compared";
 
 /// Serves a connection until it ends. Errors are the client's own doing, or were reported to it: they are of no further interest.
-pub async fn serve(stream: TcpStream, connected: ListenerConnection) {
-    let ListenerConnection { shared, listener } = &connected;
+pub async fn serve(stream: TcpStream, listener_connection: ListenerConnection) {
+    let ListenerConnection { shared, listener } = &listener_connection;
     let mut client = CollectorClient::new(Rc::clone(shared), stream, *listener);
     if exchange::serve(&mut client).await.is_err() {
         shared.count(|c| c.client_gone += 1);
@@ -238,17 +238,17 @@ async fn serve_request(
             now_ns: monotonic_ns(),
             now_ms: shared.now_ms(),
         };
-        let found = shared.store.borrow_mut().find(key, &requester);
-        if is_lost_for(client, client_request, key, &found) {
+        let lookup = shared.store.borrow_mut().find(key, &requester);
+        if is_lost_for(client, client_request, key, &lookup) {
             return client.send_error(503, NOT_KEPT, client_request.head.method == "HEAD").await;
         }
-        match found {
+        match lookup {
             RecordingLookup::Replay(recording, _) => {
                 let Some(reader) = RecordingReader::new(&recording, shared.is_direct(client.listener)) else {
                     break;
                 };
                 let is_complete = recording.end().is_some();
-                client.sent.came = if is_complete { ServedFrom::Replayed } else { ServedFrom::Joined };
+                client.sent.served_from = if is_complete { ServedFrom::Replayed } else { ServedFrom::Joined };
                 shared.count_listener(client.listener, |c| match is_complete {
                     true => c.replays += 1,
                     false => c.joined += 1,
@@ -290,19 +290,19 @@ fn is_lost_for(
     client: &mut CollectorClient,
     client_request: &CollectorRequest<'_>,
     key: &[u8],
-    found: &RecordingLookup,
+    lookup: &RecordingLookup,
 ) -> bool {
     client.lost = None;
-    let is_replay = matches!(found, RecordingLookup::Replay(..));
+    let is_replay = matches!(lookup, RecordingLookup::Replay(..));
     let Some(number) = client_request.number.filter(|_| !client.shared.is_direct(client.listener)) else {
         return false;
     };
-    if matches!(found, RecordingLookup::Replay(_, true)) {
+    if matches!(lookup, RecordingLookup::Replay(_, true)) {
         return false;
     }
-    let gone = client.shared.store.borrow().loss(key, number);
-    client.lost = gone.map(|_| number);
-    gone == Some(LossKind::Own) && !is_replay
+    let loss = client.shared.store.borrow().loss(key, number);
+    client.lost = loss.map(|_| number);
+    loss == Some(LossKind::Own) && !is_replay
 }
 
 /// Fetches, and replays the response as it arrives.
@@ -327,13 +327,13 @@ async fn fetch_and_replay(
     // A replacement for a lost response is no client's own.
     let number = client_request.number.filter(|_| client.lost.is_none());
     let recording = Recording::begin(began_ns, client.listener, !conditions.is_empty(), number);
-    client.sent.came = ServedFrom::Fetched;
+    client.sent.served_from = ServedFrom::Fetched;
     shared.count_listener(client.listener, |c| c.fetches += 1);
     shared.store.borrow_mut().add(&key, &recording, monotonic_ns());
     let plan = OriginFetch {
         key,
         destination: shared.routes.destination(&client_request.target),
-        secured: client_request.target.is_secured.then(|| client_request.target.authority.to_owned()),
+        tls_authority: client_request.target.is_secured.then(|| client_request.target.authority.to_owned()),
         request,
         conditions,
         body: body.parts,

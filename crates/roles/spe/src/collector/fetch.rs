@@ -33,7 +33,7 @@ pub struct OriginFetch {
     /// Address of the origin.
     pub destination: FetchAddress,
     /// Authority to speak TLS to, in addition to an origin that always speaks it; `None`: in the clear.
-    pub secured: Option<String>,
+    pub tls_authority: Option<String>,
     /// Head for the origin, without conditions and the empty line.
     pub request: Vec<u8>,
     /// The client's conditions, if they are to be forwarded.
@@ -108,22 +108,22 @@ async fn attempt<T>(
     request: &[u8],
     take: impl FnOnce(ReceivedHead<'_>) -> T,
 ) -> Result<(Box<Upstream>, T, FetchTimings), FetchError> {
-    let patience = shared.patience();
+    let timeouts = shared.origin_timeouts();
     let offset = || monotonic_ns().saturating_sub(recording.requested_ns);
     let address = shared.address_of(&plan.destination).await?;
     let mut timings = FetchTimings { resolved_ns: offset(), ..FetchTimings::default() };
     shared.count(|c| c.origin_requests += 1);
-    let mut origin = shared.connect(address, plan.secured.as_deref()).await?.with_timing();
+    let mut origin = shared.connect(address, plan.tls_authority.as_deref()).await?.with_timing();
     timings.connected_ns = offset();
     let parts: Vec<&[u8]> = iter::once(request).chain(plan.body.iter().map(|part| &part[..])).collect();
     // Not an error yet: the origin may have responded before it closed.
-    let sent = origin.send(&parts, patience).await;
+    let sent = origin.send(&parts, timeouts).await;
     let record_interim = |head: &ResponseHead<'_>| {
         if let Some(interim) = interim::rewrite_unnamed(head) {
             recording.append_interim(offset(), &interim);
         }
     };
-    let taken = match origin.final_head_after(patience.response, record_interim, take).await {
+    let taken = match origin.final_head_after(timeouts.response, record_interim, take).await {
         Ok(taken) => taken,
         // The error of sending is more specific.
         Err(error) => return Err(sent.err().unwrap_or(error).into()),
@@ -188,7 +188,7 @@ async fn receive(
         if !recording.is_wanted(|readers| shared.count(|c| c.given_up += readers)).await {
             break BodyEnd::Broken;
         }
-        let limit = shared.patience().response;
+        let limit = shared.origin_timeouts().response;
         match body.next(&mut origin.connection, limit).await {
             Ok(Some(part)) => {
                 let at_ns = monotonic_ns().saturating_sub(recording.requested_ns);

@@ -59,7 +59,7 @@ impl ServedFrom {
     }
 
     /// Squid's result and hierarchy codes.
-    fn of_squid(self, status: u16) -> (&'static str, &'static str) {
+    fn squid_codes(self, status: u16) -> (&'static str, &'static str) {
         match self {
             ServedFrom::Own => ("NONE", "NONE"),
             ServedFrom::Fetched => ("TCP_MISS", "DIRECT"),
@@ -74,7 +74,7 @@ pub struct SentResponse {
     /// 0: nothing was sent.
     pub status: u16,
     pub body_bytes: u64,
-    pub came: ServedFrom,
+    pub served_from: ServedFrom,
     /// Empty if unknown.
     pub content_type: String,
 }
@@ -97,7 +97,7 @@ pub struct ExchangeEntry {
 
 /// Sending end of the log.
 pub struct ExchangeLog {
-    lines: SyncSender<(ExchangeEntry, u64)>,
+    entries: SyncSender<(ExchangeEntry, u64)>,
     state: Arc<ExchangeLogState>,
     start_ns: Cell<u64>,
     thread: JoinHandle<Result<(), CollectorError>>,
@@ -119,13 +119,13 @@ impl ExchangeLog {
         let text = text.transpose().map_err(cannot)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128);
         let state = Arc::new(ExchangeLogState::default());
-        let (lines, waiting) = sync_channel(QUEUE_MAX);
+        let (entries, waiting) = sync_channel(QUEUE_MAX);
         let unix_offset_ns = now - i128::from(monotonic_ns());
         let directory = spec.directory.clone();
         let files = ExchangeLogFiles { table, text, directory, unix_offset_ns, state: Arc::clone(&state) };
         let thread = std::thread::Builder::new().name("log".into()).spawn(move || files.fill(&waiting));
         let start_ns = Cell::new(RunClock::provisional().start_ns);
-        Ok(Self { lines, state, start_ns, thread: thread.map_err(cannot)? })
+        Ok(Self { entries, state, start_ns, thread: thread.map_err(cannot)? })
     }
 
     /// Sets the start of the evaluation.
@@ -134,8 +134,8 @@ impl ExchangeLog {
     }
 
     /// Logs a request with its response.
-    pub fn note(&self, line: ExchangeEntry) {
-        if self.lines.try_send((line, self.start_ns.get())).is_err() {
+    pub fn note(&self, entry: ExchangeEntry) {
+        if self.entries.try_send((entry, self.start_ns.get())).is_err() {
             self.state.lost.fetch_add(1, Relaxed);
         }
     }
@@ -147,7 +147,7 @@ impl ExchangeLog {
 
     /// Writes the remaining rows. Returns unreported faults, among them the number of missing rows.
     pub fn finish(self) -> Result<Vec<String>, CollectorError> {
-        drop(self.lines);
+        drop(self.entries);
         let panicked = |_| io::Error::other("the thread that writes the Collector's log panicked");
         self.thread.join().map_err(panicked).map_err(CollectorError::Runtime)??;
         let mut faults: Vec<String> = std::iter::from_fn(|| self.state.faults.next_unreported()).collect();
@@ -172,10 +172,10 @@ struct ExchangeLogFiles {
 
 impl ExchangeLogFiles {
     /// Writes rows until the channel is closed. A full disk costs the rows that it has no room for, and nothing else.
-    fn fill(mut self, lines: &Receiver<(ExchangeEntry, u64)>) -> Result<(), CollectorError> {
-        drain(lines, |came| {
-            match came {
-                Some((line, start_ns)) => self.write(&line, start_ns),
+    fn fill(mut self, entries: &Receiver<(ExchangeEntry, u64)>) -> Result<(), CollectorError> {
+        drain(entries, |received| {
+            match received {
+                Some((entry, start_ns)) => self.write(&entry, start_ns),
                 None => self.keep(),
             }
             ControlFlow::Continue(())
@@ -197,10 +197,10 @@ impl ExchangeLogFiles {
         self.state.faults.record_row(written);
     }
 
-    fn write(&mut self, line: &ExchangeEntry, start_ns: u64) {
-        self.write_rows(|table| table.push(&row(line, start_ns)));
-        let ended_ms = (i128::from(line.ended_ns) + self.unix_offset_ns) / 1_000_000;
-        let written = self.text.as_mut().map(|text| writeln!(text, "{}", as_squid(line, ended_ms)));
+    fn write(&mut self, entry: &ExchangeEntry, start_ns: u64) {
+        self.write_rows(|table| table.push(&row(entry, start_ns)));
+        let ended_ms = (i128::from(entry.ended_ns) + self.unix_offset_ns) / 1_000_000;
+        let written = self.text.as_mut().map(|text| writeln!(text, "{}", squid_line(entry, ended_ms)));
         if let Some(Err(cause)) = written {
             self.end_text(cause);
         }
@@ -222,39 +222,39 @@ impl ExchangeLogFiles {
     }
 }
 
-fn row(line: &ExchangeEntry, start_ns: u64) -> ExchangeRow {
+fn row(entry: &ExchangeEntry, start_ns: u64) -> ExchangeRow {
     ExchangeRow {
-        at_us: line.arrived_ns.saturating_sub(start_ns) / 1_000,
-        listener: line.listener,
-        request: line.request,
-        client: line.client.to_string(),
-        method: line.method.clone(),
-        url: line.url.clone(),
-        status: line.sent.status,
-        came: line.sent.came.name().to_owned(),
-        response_us: line.ended_ns.saturating_sub(line.arrived_ns) / 1_000,
-        body_bytes: line.sent.body_bytes,
-        content_type: line.sent.content_type.clone(),
+        at_us: entry.arrived_ns.saturating_sub(start_ns) / 1_000,
+        listener: entry.listener,
+        request: entry.request,
+        client: entry.client.to_string(),
+        method: entry.method.clone(),
+        url: entry.url.clone(),
+        status: entry.sent.status,
+        came: entry.sent.served_from.name().to_owned(),
+        response_us: entry.ended_ns.saturating_sub(entry.arrived_ns) / 1_000,
+        body_bytes: entry.sent.body_bytes,
+        content_type: entry.sent.content_type.clone(),
     }
 }
 
 /// Formats a line of Squid's native log: end, duration in milliseconds, client, result/status, bytes, method, URL, user (none),
 /// hierarchy, content type.
-fn as_squid(line: &ExchangeEntry, ended_ms: i128) -> String {
-    let sent = &line.sent;
-    let (result, from) = sent.came.of_squid(sent.status);
-    let host = if sent.came == ServedFrom::Fetched { line.host.as_str() } else { "-" };
+fn squid_line(entry: &ExchangeEntry, ended_ms: i128) -> String {
+    let sent = &entry.sent;
+    let (result, from) = sent.served_from.squid_codes(sent.status);
+    let host = if sent.served_from == ServedFrom::Fetched { entry.host.as_str() } else { "-" };
     let content_type = media_type(&sent.content_type);
     format!(
         "{}.{:03} {:6} {} {result}/{:03} {} {} {} - {from}/{host} {content_type}",
         ended_ms / 1000,
         ended_ms % 1000,
-        line.ended_ns.saturating_sub(line.arrived_ns) / 1_000_000,
-        line.client,
+        entry.ended_ns.saturating_sub(entry.arrived_ns) / 1_000_000,
+        entry.client,
         sent.status,
         sent.body_bytes,
-        line.method,
-        line.url,
+        entry.method,
+        entry.url,
     )
 }
 
@@ -270,8 +270,9 @@ fn media_type(content_type: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn line(came: ServedFrom, status: u16) -> ExchangeEntry {
-        let sent = SentResponse { status, body_bytes: 13_661, came, content_type: "image/jpeg".into() };
+    fn entry(served_from: ServedFrom, status: u16) -> ExchangeEntry {
+        let sent =
+            SentResponse { status, body_bytes: 13_661, served_from, content_type: "image/jpeg".into() };
         ExchangeEntry {
             arrived_ns: 1_000_000_000,
             ended_ns: 1_677_900_000,
@@ -302,12 +303,12 @@ mod tests {
     #[test]
     fn a_line_has_the_form_of_the_documents_figure() {
         assert_eq!(
-            as_squid(&line(ServedFrom::Fetched, 200), 986_185_568_949),
+            squid_line(&entry(ServedFrom::Fetched, 200), 986_185_568_949),
             "986185568.949    677 128.6.60.20 TCP_MISS/200 13661 GET http://news.bbc.co.uk/cele0.jpg - \
              DIRECT/news.bbc.co.uk image/jpeg"
         );
-        assert!(as_squid(&line(ServedFrom::Joined, 200), 0).contains(" TCP_HIT/200 13661 GET "));
-        assert!(as_squid(&line(ServedFrom::Replayed, 304), 0).ends_with(" - NONE/- image/jpeg"));
+        assert!(squid_line(&entry(ServedFrom::Joined, 200), 0).contains(" TCP_HIT/200 13661 GET "));
+        assert!(squid_line(&entry(ServedFrom::Replayed, 304), 0).ends_with(" - NONE/- image/jpeg"));
     }
 
     #[test]
@@ -315,7 +316,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = ExchangeLog::start(&CollectorLog { directory: dir.path().to_owned(), text: true }).unwrap();
         log.starts(RunClock { start_ns: 400_000_000, start_unix_s: 0 });
-        (0..40).for_each(|_| log.note(line(ServedFrom::Replayed, 200)));
+        (0..40).for_each(|_| log.note(entry(ServedFrom::Replayed, 200)));
         log.finish().unwrap();
         let rows = assay_record::spe::read_exchanges(&dir.path().join(TABLE)).unwrap();
         assert_eq!((rows.len(), rows[0].at_us, rows[0].response_us), (40, 600_000, 677_900));

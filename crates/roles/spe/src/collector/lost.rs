@@ -48,7 +48,7 @@ pub struct LostResponses {
     by_key: HashMap<u64, VecDeque<(RequestRange, LossKind)>>,
     /// Keys in the order of their notes.
     order: VecDeque<u64>,
-    most: usize,
+    max_notes: usize,
     /// Highest number of a dropped note.
     forgotten: Option<u64>,
 }
@@ -60,15 +60,15 @@ impl Default for LostResponses {
 }
 
 impl LostResponses {
-    fn new(most: usize) -> Self {
-        Self { by_key: HashMap::new(), order: VecDeque::new(), most, forgotten: None }
+    fn new(max_notes: usize) -> Self {
+        Self { by_key: HashMap::new(), order: VecDeque::new(), max_notes, forgotten: None }
     }
 
     /// Notes the loss of the response to these requests. `key` is a hash; keys with the same hash share their notes.
-    pub fn note(&mut self, key: u64, range: RequestRange, gone: LossKind) {
-        self.by_key.entry(key).or_default().push_back((range, gone));
+    pub fn note(&mut self, key: u64, range: RequestRange, loss: LossKind) {
+        self.by_key.entry(key).or_default().push_back((range, loss));
         self.order.push_back(key);
-        if self.order.len() > self.most {
+        if self.order.len() > self.max_notes {
             self.forget();
         }
     }
@@ -76,7 +76,7 @@ impl LostResponses {
     /// Knowledge about the response to a request; `None` if it is not lost.
     pub fn find(&self, key: u64, number: u64) -> Option<LossKind> {
         let noted = self.by_key.get(&key).into_iter().flatten().rev();
-        let found = noted.filter(|(range, _)| range.contains(number)).map(|(_, gone)| *gone).next();
+        let found = noted.filter(|(range, _)| range.contains(number)).map(|(_, loss)| *loss).next();
         found.or_else(|| self.forgotten.filter(|forgotten| number <= *forgotten).map(|_| LossKind::Forgotten))
     }
 
@@ -84,11 +84,11 @@ impl LostResponses {
     fn forget(&mut self) {
         let Some(key) = self.order.pop_front() else { return };
         let Some(notes) = self.by_key.get_mut(&key) else { return };
-        let gone = notes.pop_front().map(|(range, _)| range.last);
+        let last = notes.pop_front().map(|(range, _)| range.last);
         if notes.is_empty() {
             self.by_key.remove(&key);
         }
-        self.forgotten = self.forgotten.max(gone);
+        self.forgotten = self.forgotten.max(last);
     }
 }
 
@@ -109,14 +109,14 @@ mod tests {
         #[test]
         fn what_is_gone_is_never_taken_for_what_is_there(
             notes in prop::collection::vec((0u64..4, 0u64..40, 0u64..4, any::<bool>()), 0..40),
-            most in 1usize..20,
+            max_notes in 1usize..20,
         ) {
-            let mut lost = LostResponses::new(most);
+            let mut lost = LostResponses::new(max_notes);
             for &(key, first, more, is_own) in &notes {
                 let range = RequestRange::single(first).union(RequestRange::single(first + more));
                 lost.note(key, range, if is_own { LossKind::Own } else { LossKind::Shareable });
             }
-            let (old, kept) = notes.split_at(notes.len().saturating_sub(most));
+            let (old, kept) = notes.split_at(notes.len().saturating_sub(max_notes));
             for key in 0..4 {
                 for number in 0..50 {
                     let contains = |note: &&(u64, u64, u64, bool)| {
@@ -129,7 +129,7 @@ mod tests {
                     prop_assert_eq!(lost.find(key, number), expected, "{} {}", key, number);
                 }
             }
-            prop_assert!(lost.order.len() <= most);
+            prop_assert!(lost.order.len() <= max_notes);
             prop_assert_eq!(lost.by_key.values().map(VecDeque::len).sum::<usize>(), lost.order.len());
         }
     }

@@ -157,12 +157,12 @@ impl RecordingStore {
         let changed_ns = self.changed_ns(key);
         self.fetch_from_disk(key, requester.now_ns);
         let Some(entry) = self.entries.get(key) else { return RecordingLookup::Nothing };
-        let mut gone = Vec::new();
-        let found = lookup(entry, requester, &self.retention, changed_ns, &mut gone);
+        let mut dropped = Vec::new();
+        let found = lookup(entry, requester, &self.retention, changed_ns, &mut dropped);
         let is_held = self.retention.holds_some(entry, requester.now_ns);
-        if !gone.is_empty() || is_held != self.entries.is_held(key) {
+        if !dropped.is_empty() || is_held != self.entries.is_held(key) {
             let key: RecordingKey = key.into();
-            for recording in &gone {
+            for recording in &dropped {
                 // Recordings past their age are fetched anew for everybody.
                 let is_for_all = self.retention.is_too_old(recording, requester.now_ns)
                     || recording.response().is_some_and(|response| response.is_for_all());
@@ -313,11 +313,11 @@ impl RecordingStore {
         while !self.entries.fits(bytes) {
             let Some((key, entry)) = self.entries.pop(may_be_evicted) else { return false };
             let recordings = entry.recordings.into_inner();
-            let gone = match &mut self.disk {
+            let dropped = match &mut self.disk {
                 Some(disk) => disk.put(key, recordings),
                 None => recordings.into_iter().map(|recording| (Rc::clone(&key), recording)).collect(),
             };
-            for (key, recording) in gone {
+            for (key, recording) in dropped {
                 let is_for_all = recording.response().is_some_and(|response| response.is_for_all());
                 self.note(&key, &recording, is_for_all, now_ns.unwrap_or(recording.requested_ns));
             }
@@ -331,14 +331,14 @@ impl RecordingStore {
             // A recording under way may find room in the end.
             let is_over = recording.end().is_some() || !recording.is_kept();
             self.not_kept += u64::from(is_over && self.retention.is_waited_for(recording, now_ns));
-            let gone = if is_for_all && is_safe(key) { LossKind::Shareable } else { LossKind::Own };
-            self.lost.note(self.hasher.hash_one(key), requests, gone);
+            let loss = if is_for_all && is_safe(key) { LossKind::Shareable } else { LossKind::Own };
+            self.lost.note(self.hasher.hash_one(key), requests, loss);
         }
     }
 
     /// Adds a recording to its key, in place of one that is not held if there are too many.
     fn push(&mut self, key: &[u8], entry: &RecordingEntry, recording: &Rc<Recording>, now_ns: u64) {
-        let gone = {
+        let dropped = {
             let mut recordings = entry.recordings.borrow_mut();
             recordings.push(Rc::clone(recording));
             if recordings.len() <= RECORDINGS_MAX {
@@ -347,9 +347,9 @@ impl RecordingStore {
             let free = recordings.iter().position(|one| !self.retention.is_held(one, now_ns));
             free.map(|at| recordings.remove(at)).or_else(|| recordings.pop())
         };
-        if let Some(gone) = gone {
-            let is_for_all = gone.response().is_some_and(|response| response.is_for_all());
-            self.note(key, &gone, is_for_all, now_ns);
+        if let Some(dropped) = dropped {
+            let is_for_all = dropped.response().is_some_and(|response| response.is_for_all());
+            self.note(key, &dropped, is_for_all, now_ns);
         }
     }
 
@@ -375,11 +375,11 @@ impl RecordingStore {
             let free = entry.recordings.borrow().iter().position(is_free);
             let at = free.or_else(|| entry.position(newcomer?));
             let mut recordings = entry.recordings.borrow_mut();
-            let gone = at.map(|at| recordings.remove(at)).or_else(|| recordings.pop());
+            let dropped = at.map(|at| recordings.remove(at)).or_else(|| recordings.pop());
             drop(recordings);
-            let Some(gone) = gone else { return };
-            let is_for_all = gone.response().is_some_and(|response| response.is_for_all());
-            self.note(key, &gone, is_for_all, now_ns);
+            let Some(dropped) = dropped else { return };
+            let is_for_all = dropped.response().is_some_and(|response| response.is_for_all());
+            self.note(key, &dropped, is_for_all, now_ns);
         }
     }
 
@@ -407,13 +407,13 @@ fn is_safe(key: &[u8]) -> bool {
     key.starts_with(b"GET ") || key.starts_with(b"HEAD ")
 }
 
-/// Looks up a recording under one key; recordings of no further use are moved to `gone`.
+/// Looks up a recording under one key; recordings of no further use are moved to `dropped`.
 fn lookup(
     entry: &RecordingEntry,
     requester: &Requester<'_>,
     retention: &RetentionPolicy,
     changed_ns: u64,
-    gone: &mut Vec<Rc<Recording>>,
+    dropped: &mut Vec<Rc<Recording>>,
 ) -> RecordingLookup {
     let mut recordings = entry.recordings.borrow_mut();
     // Judged without this request's directives: the next request may accept what this one does not.
@@ -422,26 +422,26 @@ fn lookup(
         let is_done = recording.is_done_for(retention.all_listeners);
         let is_of_use = choice::is_of_use(&view(recording, &anybody, changed_ns), &retention.limits, is_done);
         if !is_of_use {
-            gone.push(Rc::clone(recording));
+            dropped.push(Rc::clone(recording));
         }
         is_of_use
     });
     let views: Vec<RecordingView> = recordings.iter().map(|one| view(one, requester, changed_ns)).collect();
-    let see = |index: usize| {
+    let mark_received = |index: usize| {
         let recording: &Rc<Recording> = &recordings[index];
         recording.received_by.set(recording.received_by.get() | listener_bit(requester.listener));
         Rc::clone(recording)
     };
     match choice::choose(&views, &retention.limits, entry.is_shared.get(), requester.wants_new) {
         RecordingChoice::Replay(index) => {
-            let recording = see(index);
+            let recording = mark_received(index);
             if let Some(number) = requester.number.filter(|_| requester.is_direct) {
                 recording.give(number);
             }
             RecordingLookup::Replay(recording, views[index].ownership == Ownership::Own)
         }
         RecordingChoice::Wait { index, claims: true } => {
-            let recording = see(index);
+            let recording = mark_received(index);
             RecordingLookup::Wait(Rc::clone(&recording), Some(RecordingClaim::new(recording)))
         }
         RecordingChoice::Wait { index, claims: false } => {
@@ -491,7 +491,7 @@ fn view(recording: &Rc<Recording>, requester: &Requester<'_>, changed_ns: u64) -
     };
     RecordingView {
         ownership,
-        is_seen: recording.received_by.get() & listener_bit(requester.listener) != 0 && !is_claimed,
+        is_received: recording.received_by.get() & listener_bit(requester.listener) != 0 && !is_claimed,
         age_ns: requester.now_ns.saturating_sub(recording.requested_ns),
         timed_ns: requester.now_ns.saturating_sub(recording.timed_ns),
         stage,

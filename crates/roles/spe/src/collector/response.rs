@@ -91,7 +91,7 @@ impl RecordedResponse {
             if_none_match: context.head.header("if-none-match"),
             if_modified_since_s: context.head.header("if-modified-since").and_then(http_fields::date_s),
         };
-        let requested = if head.status == 304 { conditions } else { Conditions::default() };
+        let confirmed_conditions = if head.status == 304 { conditions } else { Conditions::default() };
         Self {
             status: head.status,
             framing: head.body(context.head.method),
@@ -113,12 +113,12 @@ impl RecordedResponse {
             // A 304 without validators confirms those of the condition.
             etag: head
                 .header("etag")
-                .or(requested.if_none_match.filter(|tags| is_one_tag(tags)))
+                .or(confirmed_conditions.if_none_match.filter(|tags| is_one_tag(tags)))
                 .map(Box::from),
             last_modified_s: head
                 .header("last-modified")
                 .and_then(http_fields::date_s)
-                .or(requested.if_modified_since_s),
+                .or(confirmed_conditions.if_modified_since_s),
         }
     }
 

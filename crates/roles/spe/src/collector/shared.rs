@@ -36,7 +36,7 @@ use assay_record::spe::DIRECT;
 pub const CLIENT_READ: Duration = Duration::from_secs(120);
 /// Limit of each step of sending a response.
 pub const CLIENT_WRITE: Duration = Duration::from_secs(60);
-const PATIENCE: UpstreamTimeouts =
+const ORIGIN_TIMEOUTS: UpstreamTimeouts =
     UpstreamTimeouts { connect: Duration::from_secs(10), response: Duration::from_secs(60) };
 
 /// Descriptors reserved for anything but connections at listeners and fetches for them.
@@ -54,7 +54,7 @@ pub struct CollectorShared {
     /// TLS to the default origin: trust, and the name that the certificate is verified for.
     origin_tls: Option<(SocketAddr, (TlsClient, TlsServerName))>,
     /// TLS to the origins of intercepted tunnels.
-    secured: Option<TunnelTls>,
+    tunnel_tls: Option<TunnelTls>,
     /// Permitted addresses; `None`: all.
     destinations: Option<Destinations>,
     pub timer: Timer<Rc<Notify>>,
@@ -71,7 +71,7 @@ struct ListenerState {
     counters: Cell<ListenerRow>,
     connections: Cell<u64>,
     /// Connections in the order in which they are closed to make room for others.
-    longest: RefCell<LongestWaits>,
+    longest_waits: RefCell<LongestWaits>,
 }
 
 /// Counts a connection at a listener while it is open.
@@ -117,7 +117,7 @@ impl CollectorShared {
             is_direct: listener.who == DIRECT,
             counters: Cell::default(),
             connections: Cell::default(),
-            longest: RefCell::default(),
+            longest_waits: RefCell::default(),
         });
         let origin_tls = spec
             .origin_tls
@@ -126,7 +126,7 @@ impl CollectorShared {
             .transpose()?;
         Ok(Self {
             origin_tls: spec.default_origin.zip(origin_tls),
-            secured: spec.tunnels_tls.as_ref().map(TunnelTls::new).transpose()?,
+            tunnel_tls: spec.tunnels_tls.as_ref().map(TunnelTls::new).transpose()?,
             store: RefCell::new(RecordingStore::new(spec.memory_bytes, limits, spec.listeners.len(), disk)),
             resources: Resources::new(),
             lost_key: spec.lost_key.clone(),
@@ -148,8 +148,8 @@ impl CollectorShared {
         listener: u16,
     ) -> Result<FetchTarget<'b>, FetchTargetError> {
         let target = FetchTarget::from_head(head, self.routes.fallback_authority())?;
-        let secured = self.secured.as_ref();
-        let is_secured = secured.is_some_and(|tls| tls.is_https(head, &target, self.is_direct(listener)));
+        let tunnel_tls = self.tunnel_tls.as_ref();
+        let is_secured = tunnel_tls.is_some_and(|tls| tls.is_https(head, &target, self.is_direct(listener)));
         Ok(FetchTarget { is_secured, ..target })
     }
 
@@ -162,15 +162,15 @@ impl CollectorShared {
     /// the fetches that it causes, which leaves half of them to others. Close to the limit, the connection that has been idle for
     /// longest is closed. The Multiplier limits itself.
     pub fn is_full(&self, listener: u16) -> bool {
-        let one = &self.listeners[usize::from(listener)];
-        let most = self.max_per_proxy as usize;
-        let room = most.saturating_sub(one.connections.get() as usize);
-        if one.is_direct || room > eviction_reserve(most) {
+        let listener_state = &self.listeners[usize::from(listener)];
+        let max_connections = self.max_per_proxy as usize;
+        let free_slots = max_connections.saturating_sub(listener_state.connections.get() as usize);
+        if listener_state.is_direct || free_slots > eviction_reserve(max_connections) {
             return false;
         }
         let is_own = |wait: PeerWait| wait.held_slot == slot_key(listener);
-        one.longest.borrow_mut().dismiss(&self.resources.deadlines, EVICTION_GRACE, is_own);
-        room == 0
+        listener_state.longest_waits.borrow_mut().dismiss(&self.resources.deadlines, EVICTION_GRACE, is_own);
+        free_slots == 0
     }
 
     pub fn count_listener(&self, listener: u16, add: impl FnOnce(&mut ListenerRow)) {
@@ -212,24 +212,24 @@ impl CollectorShared {
         since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
-    pub fn patience(&self) -> UpstreamTimeouts {
-        PATIENCE
+    pub fn origin_timeouts(&self) -> UpstreamTimeouts {
+        ORIGIN_TIMEOUTS
     }
 
     /// Connects to an origin, with TLS if required.
     pub async fn connect(
         &self,
         address: SocketAddr,
-        secured: Option<&str>,
+        tls_authority: Option<&str>,
     ) -> Result<Box<Upstream>, UpstreamError> {
         let tls = self.origin_tls.as_ref().filter(|(origin, _)| *origin == address);
-        let session = match (tls, self.secured.as_ref().zip(secured)) {
+        let session = match (tls, self.tunnel_tls.as_ref().zip(tls_authority)) {
             (_, Some((tunnels, authority))) => tunnels.session(authority).map(Some),
             (Some((_, (client, name))), None) => client.connect(name, true).map(Some),
             (None, None) => Ok(None),
         };
         let opened = match session {
-            Ok(session) => Upstream::open(address, session, self.patience(), &self.resources).await,
+            Ok(session) => Upstream::open(address, session, self.origin_timeouts(), &self.resources).await,
             Err(error) => Err(UpstreamError::Tls(address, error)),
         };
         opened.inspect_err(connect_errors::log_once)
@@ -239,7 +239,7 @@ impl CollectorShared {
     pub async fn address_of(&self, destination: &FetchAddress) -> Result<SocketAddr, FetchError> {
         let address = match destination {
             FetchAddress::Address(address) => *address,
-            FetchAddress::Name(name) => upstream::resolve(name, self.patience()).await?,
+            FetchAddress::Name(name) => upstream::resolve(name, self.origin_timeouts()).await?,
         };
         if self.listeners.iter().any(|listener| leads_to(address, listener.address)) {
             return Err(FetchError::Loop);
@@ -263,7 +263,7 @@ impl CollectorShared {
     pub async fn sleep_until(&self, at_ns: u64, wakeup: &Rc<Notify>) {
         while monotonic_ns() < at_ns {
             let _sleeping =
-                Sleeping { timer: &self.timer, ticket: self.timer.schedule(at_ns, Rc::clone(wakeup)) };
+                Sleeping { timer: &self.timer, key: self.timer.schedule(at_ns, Rc::clone(wakeup)) };
             wakeup.notified().await;
         }
     }
@@ -272,12 +272,12 @@ impl CollectorShared {
 /// Cancels the timer when dropped.
 struct Sleeping<'t> {
     timer: &'t Timer<Rc<Notify>>,
-    ticket: TimerKey,
+    key: TimerKey,
 }
 
 impl Drop for Sleeping<'_> {
     fn drop(&mut self) {
-        self.timer.cancel(self.ticket);
+        self.timer.cancel(self.key);
     }
 }
 

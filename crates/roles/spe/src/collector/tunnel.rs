@@ -16,10 +16,10 @@ const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
 /// Connects to the target of a CONNECT, and relays both ways until both sides have ended.
 pub async fn serve(mut client: CollectorClient, destination: &FetchAddress) {
     client.shared.count(|c| c.connects += 1);
-    let patience = client.shared.patience();
+    let timeouts = client.shared.origin_timeouts();
     let connected = match client.shared.address_of(destination).await {
         Ok(address) => {
-            Upstream::connect(address, patience, &client.shared.resources).await.map_err(Into::into)
+            Upstream::connect(address, timeouts, &client.shared.resources).await.map_err(Into::into)
         }
         Err(error) => Err(error),
     };

@@ -42,7 +42,7 @@ pub struct MultiplierClient {
     pub tunnel_target: Option<Rc<TunnelTarget>>,
     /// Tunnel to open after the response to its CONNECT.
     pub interception: Option<Box<Interception>>,
-    connected: Rc<OpenConnection>,
+    open_connection: Rc<OpenConnection>,
 }
 
 /// Counts a connection while it is open; dropped after the last request on it.
@@ -63,16 +63,16 @@ impl OpenConnection {
 }
 
 /// Serves a connection until it ends. Errors are the client's own doing, and of no further interest.
-pub async fn serve(stream: ByteStream<TcpStream>, ip: IpAddr, connected: OpenConnection) {
-    let shared = Rc::clone(&connected.shared);
+pub async fn serve(stream: ByteStream<TcpStream>, ip: IpAddr, open_connection: OpenConnection) {
+    let shared = Rc::clone(&open_connection.shared);
     let limits = ClientLimits::new(shared.limits.client_read, shared.limits.client_write);
-    let connected = Rc::new(connected);
+    let open_connection = Rc::new(open_connection);
     let serve = |exchange| {
-        let mut client = MultiplierClient::new(exchange, ip, None, &connected);
+        let mut client = MultiplierClient::new(exchange, ip, None, &open_connection);
         async move {
             requests(&mut client).await;
             if let Some(interception) = client.interception.take() {
-                Box::pin(serve_opened(client, *interception)).await;
+                Box::pin(serve_intercepted(client, *interception)).await;
             }
         }
     };
@@ -85,17 +85,17 @@ impl MultiplierClient {
         exchange: exchange::Exchange<HttpStream>,
         ip: IpAddr,
         tunnel_target: Option<&Rc<TunnelTarget>>,
-        connected: &Rc<OpenConnection>,
+        open_connection: &Rc<OpenConnection>,
     ) -> Self {
         Self {
-            shared: Rc::clone(&connected.shared),
+            shared: Rc::clone(&open_connection.shared),
             exchange,
-            load: connected.load.clone(),
+            load: open_connection.load.clone(),
             ip,
             pipeline: RequestPipeline::default(),
             tunnel_target: tunnel_target.map(Rc::clone),
             interception: None,
-            connected: Rc::clone(connected),
+            open_connection: Rc::clone(open_connection),
         }
     }
 }
@@ -110,15 +110,15 @@ async fn requests(client: &mut MultiplierClient) {
 }
 
 /// Serves the inside of a tunnel.
-async fn serve_opened(client: MultiplierClient, interception: Interception) {
-    let MultiplierClient { shared, exchange, ip, connected, .. } = client;
+async fn serve_intercepted(client: MultiplierClient, interception: Interception) {
+    let MultiplierClient { shared, exchange, ip, open_connection, .. } = client;
     let exchange::Exchange { mut connection, limits, .. } = exchange;
     let Some(tunnel_target) = intercept::open(&shared, &mut connection, &limits, interception).await else {
         return;
     };
     let tunnel_target = Rc::new(tunnel_target);
     let serve = |exchange| {
-        let mut client = MultiplierClient::new(exchange, ip, Some(&tunnel_target), &connected);
+        let mut client = MultiplierClient::new(exchange, ip, Some(&tunnel_target), &open_connection);
         async move { requests(&mut client).await }
     };
     serve_connection(connection, limits, serve).await;
@@ -128,10 +128,10 @@ impl Drop for OpenConnection {
     fn drop(&mut self) {
         let shared = Rc::clone(&self.shared);
         shared.state.open_clients.fetch_sub(1, Relaxed);
-        let (id, telling) = (self.load.id, Rc::clone(&self.shared));
+        let (id, context) = (self.load.id, Rc::clone(&self.shared));
         // Sent after the dispatch of the connection's last request, which may still be deferred. At the very end there is no
         // receiver.
-        shared.deferred.defer(move || drop(telling.to_proxies.send(ProxyCommand::Left(id))));
+        shared.deferred.defer(move || drop(context.to_proxies.send(ProxyCommand::Left(id))));
         shared.left.notify_waiters();
     }
 }
@@ -148,12 +148,12 @@ impl Handler for MultiplierClient {
             self.exchange.respond_as_final_recipient(head.method).await?;
             return Ok(AfterResponse::Request);
         }
-        let known = match self.pipeline.next() {
-            Some(known) => Ok(known),
+        let accepted = match self.pipeline.next() {
+            Some(accepted) => Ok(accepted),
             None => self.accept_request(head, *received).map(|received_request| (received_request, None)),
         };
-        let (received_request, ahead) = match known {
-            Ok(known) => known,
+        let (received_request, ahead) = match accepted {
+            Ok(accepted) => accepted,
             Err(refusal) => {
                 count(&self.shared.state.refused);
                 self.send_refusal(refusal.status(), &refusal.to_string(), head.method == "HEAD").await?;
@@ -170,10 +170,10 @@ impl Handler for MultiplierClient {
             }
         }
         let ConnectionLimits { tunnels, requests, .. } = shared.connection_limits;
-        let tunnel = is_connect.then(|| Permit::acquire(&shared.tunnels, tunnels));
-        let connected = Rc::clone(&self.connected);
-        let permit = Permit::acquire_share(&shared.in_flight, &connected.in_flight, requests);
-        if permit.is_none() || tunnel.as_ref().is_some_and(Option::is_none) {
+        let tunnel_permit = is_connect.then(|| Permit::acquire(&shared.tunnels, tunnels));
+        let open_connection = Rc::clone(&self.open_connection);
+        let permit = Permit::acquire_share(&shared.in_flight, &open_connection.in_flight, requests);
+        if permit.is_none() || tunnel_permit.as_ref().is_some_and(Option::is_none) {
             return self.refuse_over_limit(received_request, ahead).await;
         }
         match is_connect {

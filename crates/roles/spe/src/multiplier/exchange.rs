@@ -51,7 +51,7 @@ struct CollectorHead {
     persists: bool,
     bytes: Vec<u8>,
     /// Status line and end-to-end fields, as clients get them.
-    passing: Vec<u8>,
+    client_head: Vec<u8>,
     digester: BodyDigester,
 }
 
@@ -59,20 +59,20 @@ impl CollectorHead {
     fn new(received: &ReceivedHead<'_>, method: &str, rules: &Arc<Rules>) -> Self {
         let head = &received.head;
         let bytes = received.bytes;
-        let mut passing = Vec::with_capacity(bytes.len() + 64);
+        let mut client_head = Vec::with_capacity(bytes.len() + 64);
         let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
         // Skip empty lines before the status line; keep the space before an empty reason, which is part of it (RFC 9112, 4).
         let lines = &bytes[bytes.iter().position(|byte| !is_line_end(byte)).unwrap_or(bytes.len())..];
         let length = lines.iter().position(is_line_end).unwrap_or(lines.len());
-        passing.extend_from_slice(&lines[..length]);
-        passing.extend_from_slice(b"\r\n");
-        append_fields(&mut passing, head);
+        client_head.extend_from_slice(&lines[..length]);
+        client_head.extend_from_slice(b"\r\n");
+        append_fields(&mut client_head, head);
         Self {
             status: head.status,
             framing: head.body(method),
             persists: head.persists(method),
             bytes: bytes.to_vec(),
-            passing,
+            client_head,
             digester: BodyDigester::new(head, rules),
         }
     }
@@ -152,7 +152,7 @@ impl<'c> ClientExchange<'c> {
             self.is_timed = since_ns.is_some();
             match self.read_head(&mut upstream).await {
                 Err(CollectorExchangeError::Collector(UpstreamError::Lost(_))) => self.client.pipeline.lose(),
-                found => return found.map(|response| (upstream, response)),
+                result => return result.map(|response| (upstream, response)),
             }
             self.is_timed = true;
         }
@@ -166,12 +166,12 @@ impl<'c> ClientExchange<'c> {
             match self.round_trip(&mut upstream, &head).await {
                 // The Collector may just have closed the pooled connection.
                 Err(CollectorExchangeError::Collector(UpstreamError::Lost(_))) => self.client.pipeline.lose(),
-                found => return found.map(|response| (upstream, response)),
+                result => return result.map(|response| (upstream, response)),
             }
         }
-        let (patience, measurement) = (shared.limits.collector, &mut self.fanout.measurement);
+        let (timeouts, measurement) = (shared.limits.collector, &mut self.fanout.measurement);
         let connected =
-            measurement::connect(shared.collector, None, patience, &shared.resources, measurement);
+            measurement::connect(shared.collector, None, timeouts, &shared.resources, measurement);
         let mut upstream = connected.await.map_err(CollectorExchangeError::Collector)?;
         let response = self.round_trip(&mut upstream, &head).await?;
         Ok((upstream, response))
@@ -182,9 +182,9 @@ impl<'c> ClientExchange<'c> {
         upstream: &mut Upstream,
         head: &[u8],
     ) -> Result<CollectorHead, CollectorExchangeError> {
-        let patience = self.shared.limits.collector;
+        let timeouts = self.shared.limits.collector;
         self.fanout.measurement.sent_ns = monotonic_ns();
-        upstream.send(&[head], patience).await.map_err(CollectorExchangeError::Collector)?;
+        upstream.send(&[head], timeouts).await.map_err(CollectorExchangeError::Collector)?;
         if self.fanout.request.has_body()
             && let Some(response) = self.upload(upstream).await?
         {
@@ -198,26 +198,26 @@ impl<'c> ClientExchange<'c> {
         if self.shared.when == When::AtOnce {
             self.fanout.request_proxies();
         }
-        let patience = self.shared.limits.collector;
+        let timeouts = self.shared.limits.collector;
         let mut may_be_more = self.client.look_ahead();
         loop {
             let unsent = self.client.pipeline.take_unsent();
             if !unsent.is_empty() {
-                upstream.send(&[&unsent], patience).await.map_err(CollectorExchangeError::Collector)?;
+                upstream.send(&[&unsent], timeouts).await.map_err(CollectorExchangeError::Collector)?;
             }
             let (request, name, rules) =
                 (&self.fanout.request, self.shared.name.as_str(), &self.shared.rules);
             let exchange = &mut self.client.exchange;
             tokio::select! {
                 biased;
-                event = upstream.head(patience.response, |received| HeadEvent::new(&received, request, name, rules)) => {
+                event = upstream.head(timeouts.response, |received| HeadEvent::new(&received, request, name, rules)) => {
                     if let Some(response) = self.pass_interim(upstream, event).await? {
                         return Ok(response);
                     }
                 }
                 // A client that has closed its sending side may still read.
-                came = exchange.connection.fill(exchange.limits.read), if may_be_more => {
-                    may_be_more = matches!(came, Ok(1..)) && self.client.look_ahead();
+                filled = exchange.connection.fill(exchange.limits.read), if may_be_more => {
+                    may_be_more = matches!(filled, Ok(1..)) && self.client.look_ahead();
                 }
             }
         }
@@ -228,14 +228,14 @@ impl<'c> ClientExchange<'c> {
         &mut self,
         upstream: &mut Upstream,
     ) -> Result<Option<CollectorHead>, CollectorExchangeError> {
-        let patience = self.shared.limits.collector;
+        let timeouts = self.shared.limits.collector;
         let is_chunked = self.fanout.request.body == BodyFraming::Chunked;
         while !self.client.exchange.is_body_read() {
             let (request, name, rules) =
                 (&self.fanout.request, self.shared.name.as_str(), &self.shared.rules);
             tokio::select! {
                 biased;
-                event = upstream.head(patience.response, |received| HeadEvent::new(&received, request, name, rules)) => {
+                event = upstream.head(timeouts.response, |received| HeadEvent::new(&received, request, name, rules)) => {
                     if let Some(response) = self.pass_interim(upstream, event).await? {
                         // An early response does not depend on the body; proxies must not get half a request.
                         self.fanout.kept = KeptBody::Partial;
@@ -245,13 +245,13 @@ impl<'c> ClientExchange<'c> {
                 }
                 part = self.client.exchange.next_part() => {
                     let Some(chunk) = part.map_err(client_error)? else { break };
-                    upstream.send_part(&chunk, is_chunked, patience).await.map_err(CollectorExchangeError::Collector)?;
+                    upstream.send_part(&chunk, is_chunked, timeouts).await.map_err(CollectorExchangeError::Collector)?;
                     self.fanout.keep(&chunk);
                 }
             }
         }
         if is_chunked {
-            let sent = upstream.send(&[LAST_CHUNK], patience).await;
+            let sent = upstream.send(&[LAST_CHUNK], timeouts).await;
             sent.map_err(CollectorExchangeError::Collector)?;
         }
         Ok(None)
@@ -287,7 +287,7 @@ impl<'c> ClientExchange<'c> {
             framing,
             persists: upstream_persists,
             bytes: head_bytes,
-            passing,
+            client_head,
             digester,
         } = response;
         self.fanout.measurement.status = Some(status);
@@ -301,13 +301,13 @@ impl<'c> ClientExchange<'c> {
             framing => framing,
         };
         self.client.exchange.persists &= to_client != BodyFraming::UntilClose && !shared.is_stopping.get();
-        let mut head = passing;
+        let mut head = client_head;
         append_framing(&mut head, to_client, self.client.exchange.persists, &self.fanout.request);
         let mut body = BodyReader::new(framing);
         if body.is_done() || upstream.connection.input.unread().is_empty() {
             self.write(&mut head, &[], to_client, false).await;
         }
-        let mut taken = DeferredDigest::new(digester);
+        let mut digest = DeferredDigest::new(digester);
         let mut last_ns = first_ns;
         let limit = shared.limits.collector.response;
         while !body.is_done() {
@@ -316,14 +316,16 @@ impl<'c> ClientExchange<'c> {
                     last_ns = monotonic_ns();
                     self.write(&mut head, slice::from_ref(&chunk), to_client, body.is_done()).await;
                     self.fanout.measurement.body_bytes += chunk.len() as u64;
-                    taken.push(chunk);
+                    digest.push(chunk);
                 }
                 // The last bytes were not known to be the last.
                 Ok(None) => self.write(&mut head, &[], to_client, true).await,
                 Err(error) => self.fanout.measurement.error = Some(error.into()),
             }
-            let left = self.is_gone() && self.fanout.measurement.body_bytes > DRAINED_MAX_BYTES;
-            if self.fanout.measurement.error.is_some_and(|error| error != ResponseError::ClientGone) || left {
+            let is_abandoned = self.is_gone() && self.fanout.measurement.body_bytes > DRAINED_MAX_BYTES;
+            if self.fanout.measurement.error.is_some_and(|error| error != ResponseError::ClientGone)
+                || is_abandoned
+            {
                 break;
             }
         }
@@ -345,11 +347,11 @@ impl<'c> ClientExchange<'c> {
         let fanout = self.fanout;
         // Deferred, as the client may be waiting for this processor.
         shared.deferred.defer(move || {
-            let whole = is_whole.then_some(taken);
-            fanout.end(whole.map(|taken| ResponseSample {
+            let whole = is_whole.then_some(digest);
+            fanout.end(whole.map(|digest| ResponseSample {
                 status,
                 is_bodiless,
-                body: taken.finish(),
+                body: digest.finish(),
                 head: head_bytes,
             }));
         });

@@ -76,7 +76,7 @@ pub struct Fanout {
     pub request: ReceivedRequest,
     pub measurement: Measurement,
     pub kept: KeptBody,
-    tell: watch::Sender<Option<Arc<CollectorResponse>>>,
+    sender: watch::Sender<Option<Arc<CollectorResponse>>>,
     direct: CollectorResponseReceiver,
     /// The request was sent to the proxies, or rejected for them.
     is_requested: bool,
@@ -85,17 +85,17 @@ pub struct Fanout {
 impl Fanout {
     /// Starts with a request that arrived on this client's connection.
     pub fn new(load: ClientLoad, request: ReceivedRequest, shared: Rc<ClientContext>) -> Self {
-        let (tell, direct) = watch::channel(None);
+        let (sender, direct) = watch::channel(None);
         let (measurement, kept) = (Measurement::default(), KeptBody::Bytes(Vec::new(), None));
-        Self { load, shared, request, measurement, kept, tell, direct, is_requested: false }
+        Self { load, shared, request, measurement, kept, sender, direct, is_requested: false }
     }
 
     /// Keeps a part of the request's body for the proxies, while there is room.
     pub fn keep(&mut self, chunk: &[u8]) {
-        let KeptBody::Bytes(bytes, room) = &mut self.kept else { return };
+        let KeptBody::Bytes(bytes, held) = &mut self.kept else { return };
         // Released together with the body.
-        let room = room.get_or_insert_with(|| self.shared.state.hold_body());
-        if bytes.len() + chunk.len() > REQUEST_BODY_MAX_BYTES || !room.take(chunk.len() as u64) {
+        let held = held.get_or_insert_with(|| self.shared.state.hold_body());
+        if bytes.len() + chunk.len() > REQUEST_BODY_MAX_BYTES || !held.take(chunk.len() as u64) {
             self.kept = KeptBody::TooMuch;
         } else {
             bytes.extend_from_slice(chunk);
@@ -110,7 +110,7 @@ impl Fanout {
         let took_ns = measurement.response_ns();
         let direct = CollectorResponse { status: measurement.status, sample, took_ns };
         // No proxy may be waiting.
-        let _ = self.tell.send(Some(Arc::new(direct)));
+        let _ = self.sender.send(Some(Arc::new(direct)));
         if is_whole {
             self.request_proxies();
         }
@@ -141,11 +141,11 @@ impl Fanout {
         };
         let kept = std::mem::replace(&mut self.kept, KeptBody::Partial);
         let is_all_there = matches!(kept, KeptBody::Bytes(..));
-        let mut requested = Vec::with_capacity(order.len());
+        let mut admitted = Vec::with_capacity(order.len());
         for (position, index) in (0..).zip(order) {
             let target = u16::from(index) + 1;
             if is_all_there && shared.state.admit(&self.load, target) {
-                requested.push((position, index));
+                admitted.push((position, index));
                 continue;
             }
             let verdict = if is_all_there { Verdict::Dropped } else { Verdict::NotCompared };
@@ -160,8 +160,8 @@ impl Fanout {
                 direct_status: self.measurement.status,
             });
         }
-        let KeptBody::Bytes(body, room) = kept else { return };
-        if requested.is_empty() {
+        let KeptBody::Bytes(body, held) = kept else { return };
+        if admitted.is_empty() {
             return;
         }
         let message = ProxyMessage {
@@ -169,10 +169,10 @@ impl Fanout {
             head: self.request.for_proxies(),
             body: delimited(body, self.request.body),
             persists: self.request.persists,
-            _room: room,
+            _held: held,
         };
         let (load, direct) = (self.load.clone(), self.direct.clone());
-        let dispatch = ProxyDispatch { load, message: Arc::new(message), order: requested, direct };
+        let dispatch = ProxyDispatch { load, message: Arc::new(message), order: admitted, direct };
         // The proxies' thread ends after all clients.
         let _ = shared.to_proxies.send(ProxyCommand::Request(dispatch));
     }

@@ -73,7 +73,7 @@ pub async fn open(
     let Interception { target, session, summary, began_ns } = interception;
     let begun = shake_hands(connection, session, limits).await;
     if !is_open(connection) {
-        failed(shared, summary, began_ns, begun.err());
+        count_failure(shared, summary, began_ns, begun.err());
         return None;
     }
     count(&shared.state.opened.opened);
@@ -104,7 +104,12 @@ fn is_open(connection: &Connection<HttpStream>) -> bool {
 }
 
 /// Counts and logs a tunnel that was not opened, unless its client has just left: browsers open more connections than they use.
-fn failed(shared: &ClientContext, summary: Arc<RequestSummary>, began_ns: u64, error: Option<io::Error>) {
+fn count_failure(
+    shared: &ClientContext,
+    summary: Arc<RequestSummary>,
+    began_ns: u64,
+    error: Option<io::Error>,
+) {
     let opened = &shared.state.opened;
     let kind = error.as_ref().and_then(tls_error).map_or(TlsErrorKind::Failed, |error| error.kind);
     let counter = match kind {

@@ -45,12 +45,12 @@ impl Measurement {
 pub async fn connect(
     address: SocketAddr,
     session: Option<Session>,
-    patience: UpstreamTimeouts,
+    timeouts: UpstreamTimeouts,
     resources: &Rc<Resources>,
     measurement: &mut Measurement,
 ) -> Result<Box<Upstream>, UpstreamError> {
     let began_ns = monotonic_ns();
-    let connected = Upstream::open(address, session, patience, resources).await;
+    let connected = Upstream::open(address, session, timeouts, resources).await;
     measurement.connect_ns = Some(monotonic_ns() - began_ns);
     connected.map(Upstream::with_timing).inspect_err(connect_errors::log_once)
 }

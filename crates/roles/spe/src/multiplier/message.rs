@@ -98,7 +98,7 @@ impl ReceivedRequest {
         role: ServerRole<'_>,
         name: &str,
     ) -> Result<Self, MultiplierRefusal> {
-        let requested = match role {
+        let forwarded_target = match role {
             ServerRole::Server(scheme) => ForwardedTarget::for_server(head, scheme)?,
             ServerRole::Proxy => ForwardedTarget::for_proxy(head)?,
             ServerRole::Tunnel(tunnel_target) => ForwardedTarget::for_intercepted(head, tunnel_target)?,
@@ -113,7 +113,7 @@ impl ReceivedRequest {
             client,
             method: head.method.to_owned(),
             version: head.facts.version,
-            url: requested.url,
+            url: forwarded_target.url,
             is_validation: head.headers().any(|field| conditions.iter().any(|name| field.is(name))),
         };
         let old_style = head.facts.version == Version::Http10
@@ -121,7 +121,15 @@ impl ReceivedRequest {
             && head.header("proxy-connection").is_some_and(|value| value.eq_ignore_ascii_case(b"keep-alive"));
         Ok(Self {
             summary: Arc::new(summary),
-            head: write_head(head, received, &requested.target, requested.host, name, number, is_https),
+            head: write_head(
+                head,
+                received,
+                &forwarded_target.target,
+                forwarded_target.host,
+                name,
+                number,
+                is_https,
+            ),
             body: head.body(),
             expects_continue: head.expect_continue,
             persists: head.persists() || old_style,
@@ -169,7 +177,7 @@ pub struct ProxyMessage {
     /// The connection may persist.
     pub persists: bool,
     /// Memory of the body, held only to be released with it.
-    pub _room: Option<HeldBody>,
+    pub _held: Option<HeldBody>,
 }
 
 fn write_head(
@@ -188,12 +196,12 @@ fn write_head(
     if let Some(host) = host {
         fields::append(&mut out, b"Host", host.as_bytes());
     }
-    let ours = |field: &Field<'_>| {
+    let is_own = |field: &Field<'_>| {
         ["content-length", "expect", number::REQUEST].iter().any(|name| field.is(name))
             || field.is("host")
             || (head.max_forwards().is_some() && field.is("max-forwards"))
     };
-    fields::append_end_to_end(&mut out, head.headers(), received, name, ours);
+    fields::append_end_to_end(&mut out, head.headers(), received, name, is_own);
     number::append(&mut out, number, is_https);
     if let Some(left) = head.max_forwards() {
         fields::append_number(&mut out, "Max-Forwards", left.saturating_sub(1));
@@ -229,14 +237,14 @@ impl<'b> ForwardedTarget<'b> {
         if head.method == "CONNECT" {
             return Self::for_tunnel(head);
         }
-        let requested = Target::of(head).map_err(|error| match error {
+        let target = Target::of(head).map_err(|error| match error {
             TargetError::Scheme => MultiplierRefusal::Scheme,
             other => MultiplierRefusal::Target(other),
         })?;
-        if !requested.is_absolute {
+        if !target.is_absolute {
             return Err(MultiplierRefusal::NotAbsolute);
         }
-        Ok(Self { url: head.target.to_owned(), target: head.target.into(), host: requested.authority })
+        Ok(Self { url: head.target.to_owned(), target: head.target.into(), host: target.authority })
     }
 
     /// Target of a CONNECT. Bytes after its head belong to the tunnel, so it must not announce a body (RFC 9110, 9.3.6).
@@ -255,34 +263,34 @@ impl<'b> ForwardedTarget<'b> {
         head: &RequestHead<'b>,
         tunnel_target: &'b TunnelTarget,
     ) -> Result<Self, MultiplierRefusal> {
-        let requested = Target::of_scheme(head, "https")?;
-        if requested.authority.is_some_and(|authority| !tunnel_target.matches(authority)) {
+        let target = Target::of_scheme(head, "https")?;
+        if target.authority.is_some_and(|authority| !tunnel_target.matches(authority)) {
             return Err(MultiplierRefusal::Misdirected);
         }
-        let mut path = Vec::with_capacity(requested.path.len() + 1);
-        requested.write_path(&mut path);
+        let mut path = Vec::with_capacity(target.path.len() + 1);
+        target.write_path(&mut path);
         let path = String::from_utf8_lossy(&path);
         let authority = tunnel_target.authority();
         // For a proxy, a request for the server as a whole has no path (RFC 9112, 3.2.4).
-        let of_proxies = if path == "*" { "" } else { &*path };
+        let proxy_path = if path == "*" { "" } else { &*path };
         Ok(Self {
             url: format!("https://{}{path}", tunnel_target.url_authority()),
-            target: format!("http://{authority}{of_proxies}").into(),
+            target: format!("http://{authority}{proxy_path}").into(),
             host: Some(authority),
         })
     }
 
     /// Target of a request to an origin, over a connection of this scheme.
     fn for_server(head: &RequestHead<'b>, scheme: &str) -> Result<Self, MultiplierRefusal> {
-        let requested = Target::of_scheme(head, scheme)?;
-        let mut path = Vec::with_capacity(requested.path.len() + 1);
-        requested.write_path(&mut path);
+        let target = Target::of_scheme(head, scheme)?;
+        let mut path = Vec::with_capacity(target.path.len() + 1);
+        target.write_path(&mut path);
         let path = String::from_utf8_lossy(&path).into_owned();
-        let url = match (requested.is_absolute, requested.authority) {
+        let url = match (target.is_absolute, target.authority) {
             (true, _) => head.target.to_owned(),
             (false, host) => format!("http://{}{path}", host.unwrap_or("-")),
         };
-        Ok(Self { url, target: path.into(), host: requested.authority })
+        Ok(Self { url, target: path.into(), host: target.authority })
     }
 }
 

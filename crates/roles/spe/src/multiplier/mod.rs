@@ -116,9 +116,9 @@ impl Multiplier {
         let proxies = u8::try_from(count).ok().filter(|_| count <= PROXIES_MAX);
         let proxies = proxies.ok_or(MultiplierError::TooMany(count))?;
         let rules = Arc::new(Rules::load(spec.rules.as_deref())?);
-        let refused = |cause| MultiplierError::Listen { address: spec.listen, cause };
-        let listener = listen(spec.listen).map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
+        let listen_error = |cause| MultiplierError::Listen { address: spec.listen, cause };
+        let listener = listen(spec.listen).map_err(listen_error)?;
+        let address = listener.local_addr().map_err(listen_error)?;
         let tls = spec.tls.as_ref().map(setup::server).transpose()?.map(|tls| tls.with_http2());
         let interceptor = spec.intercept.as_ref().map(setup::interceptor).transpose()?;
         let labels = spec.proxies.iter().map(|proxy| proxy.label.clone()).collect();
@@ -129,10 +129,10 @@ impl Multiplier {
             Ok::<_, TlsSetupError>((proxy.address, tls))
         };
         let destinations = spec.proxies.iter().map(destination).collect::<Result<_, _>>()?;
-        let patience = Duration::from_millis(spec.patience_ms);
+        let step_timeout = Duration::from_millis(spec.patience_ms);
         let (state_of_proxies, lost_key) = (Arc::clone(&state), spec.lost_key.clone());
         let (to_proxies, proxies_done) =
-            start_proxy_thread(destinations, patience, state_of_proxies, Arc::clone(&rules), lost_key)?;
+            start_proxy_thread(destinations, step_timeout, state_of_proxies, Arc::clone(&rules), lost_key)?;
         let resources = Resources::new();
         let shared = Rc::new(ClientContext {
             state,
@@ -185,9 +185,9 @@ impl Multiplier {
         self.shared.resources.run_deadlines();
         let mut sweep = interval(SWEEP);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut longest = LongestWaits::default();
+        let mut longest_waits = LongestWaits::default();
         loop {
-            let is_full = self.is_full(&mut longest);
+            let is_full = self.is_full(&mut longest_waits);
             tokio::select! {
                 // A connection too young to be closed a moment ago may be old enough now.
                 () = sleep(FULL_RECHECK_INTERVAL), if is_full => {}
@@ -205,13 +205,13 @@ impl Multiplier {
     }
 
     /// Whether no more clients may be accepted now. Close to the limit, the connection that has been idle for longest is closed.
-    fn is_full(&self, longest: &mut LongestWaits) -> bool {
-        let most = self.shared.connection_limits.clients as usize;
-        let connection_limits = most.saturating_sub(self.shared.state.open_clients.load(Relaxed) as usize);
-        if connection_limits <= eviction_reserve(most) {
-            longest.dismiss(&self.shared.resources.deadlines, EVICTION_GRACE, |wait| !wait.is_stream);
+    fn is_full(&self, longest_waits: &mut LongestWaits) -> bool {
+        let max_clients = self.shared.connection_limits.clients as usize;
+        let free_slots = max_clients.saturating_sub(self.shared.state.open_clients.load(Relaxed) as usize);
+        if free_slots <= eviction_reserve(max_clients) {
+            longest_waits.dismiss(&self.shared.resources.deadlines, EVICTION_GRACE, |wait| !wait.is_stream);
         }
-        connection_limits == 0
+        free_slots == 0
     }
 
     /// Waits a while for outstanding responses to clients and of proxies; then writes the rest of the log. Returns the counters
@@ -255,7 +255,7 @@ impl Multiplier {
 /// Starts the proxies' thread. Returns the sender of its commands, and a receiver of its end.
 fn start_proxy_thread(
     destinations: Vec<(SocketAddr, Option<(TlsClient, TlsServerName)>)>,
-    patience: Duration,
+    step_timeout: Duration,
     state: Arc<SharedState>,
     rules: Arc<Rules>,
     lost_key: String,
@@ -270,7 +270,8 @@ fn start_proxy_thread(
         };
         // The caller is waiting for this.
         let _ = begun.send(Ok(()));
-        let proxies = Proxies { destinations, patience, state, rules, lost_key, resources: Resources::new() };
+        let proxies =
+            Proxies { destinations, step_timeout, state, rules, lost_key, resources: Resources::new() };
         runtime.block_on(async {
             proxies.resources.run_deadlines();
             proxy_connections::run(proxies, commands).await;

@@ -78,7 +78,7 @@ pub struct Proxies {
     /// Addresses, with TLS; `None`: in the clear.
     pub destinations: Vec<(SocketAddr, Option<(TlsClient, TlsServerName)>)>,
     /// Limit of each step of a response.
-    pub patience: Duration,
+    pub step_timeout: Duration,
     pub state: Arc<SharedState>,
     pub rules: Arc<Rules>,
     /// Key of the Collector's marks.
@@ -104,14 +104,14 @@ pub async fn run(proxies: Proxies, mut commands: UnboundedReceiver<ProxyCommand>
                     clients.entry(load.id).or_insert_with(|| vec![None; proxies.destinations.len()]);
                 for (position, index) in order {
                     let (load, message) = (load.clone(), Arc::clone(&message));
-                    let requested = ProxyRequest { load, message, position, direct: direct.clone() };
+                    let request = ProxyRequest { load, message, position, direct: direct.clone() };
                     let sender = senders[usize::from(index)].get_or_insert_with(|| {
                         let (sender, requests) = unbounded_channel();
                         tasks.spawn_local(serve_connection(Rc::clone(&proxies), index, requests));
                         sender
                     });
                     // The task ends only after its sender.
-                    let _ = sender.send(requested);
+                    let _ = sender.send(request);
                 }
             }
             Some(ProxyCommand::Left(client)) => drop(clients.remove(&client)),
@@ -121,7 +121,7 @@ pub async fn run(proxies: Proxies, mut commands: UnboundedReceiver<ProxyCommand>
     drop(clients);
     let all = async { while tasks.join_next().await.is_some() {} };
     // Requests still without a response are dropped.
-    let _ = timeout(DRAIN_TIMEOUT.min(proxies.patience + Duration::from_secs(1)), all).await;
+    let _ = timeout(DRAIN_TIMEOUT.min(proxies.step_timeout + Duration::from_secs(1)), all).await;
 }
 
 /// Sends one proxy the requests of one client's connection.
@@ -142,8 +142,8 @@ async fn serve_connection(proxies: Rc<Proxies>, index: u8, mut requests: Unbound
                 }
             },
         };
-        let Some(requested) = next else { return };
-        proxies.response(index, &mut connection, requested).await;
+        let Some(request) = next else { return };
+        proxies.response(index, &mut connection, request).await;
     }
 }
 
@@ -162,16 +162,16 @@ struct ProxyOutcome {
 
 impl Proxies {
     /// Sends the request, measures, waits for the Collector's response, compares, and records the result.
-    async fn response(&self, index: u8, connection: &mut Option<Box<Upstream>>, requested: ProxyRequest) {
-        let ProxyRequest { load, message, position, mut direct } = requested;
+    async fn response(&self, index: u8, connection: &mut Option<Box<Upstream>>, request: ProxyRequest) {
+        let ProxyRequest { load, message, position, mut direct } = request;
         let target = u16::from(index) + 1;
         self.state.requested(target);
         let open = connection.take().and_then(|mut open| open.is_quiet().then_some(open));
         let was_open = open.is_some();
         let mut outcome = self.request(index, open, &message, &direct).await;
-        let was_unused =
+        let was_reset =
             outcome.measurement.error == Some(ResponseError::Reset) && outcome.measurement.status.is_none();
-        if was_open && was_unused {
+        if was_open && was_reset {
             // The proxy closed an idle connection just as it was reused: not its fault.
             outcome = self.request(index, None, &message, &direct).await;
         }
@@ -180,18 +180,19 @@ impl Proxies {
         if !outcome.is_sent {
             self.state.not_requested(target);
         }
-        let found = match (&outcome.sample, expected.as_ref().and_then(|direct| direct.sample.as_ref())) {
+        let comparison = match (&outcome.sample, expected.as_ref().and_then(|direct| direct.sample.as_ref()))
+        {
             _ if !outcome.is_sent => Comparison { verdict: Verdict::Dropped, header: None },
             (None, _) => Comparison { verdict: Verdict::NoResponse, header: None },
             (Some(_), None) => Comparison { verdict: Verdict::NotCompared, header: None },
             (Some(sample), Some(direct)) => match compare(&self.rules, direct, sample) {
-                found
-                    if found.verdict.is_mismatch()
+                comparison
+                    if comparison.verdict.is_mismatch()
                         && is_lost(sample, message.summary.number, &self.lost_key) =>
                 {
                     Comparison { verdict: Verdict::NotKept, header: None }
                 }
-                found => found,
+                comparison => comparison,
             },
         };
         let entry = ResponseEntry {
@@ -200,8 +201,8 @@ impl Proxies {
             position,
             measurement: outcome.measurement,
             checksum: outcome.sample.map(|sample| sample.body.checksum()),
-            verdict: found.verdict,
-            header: found.header,
+            verdict: comparison.verdict,
+            header: comparison.header,
             direct_status: expected.and_then(|direct| direct.status),
         };
         self.state.responded(&load, entry);
@@ -237,8 +238,8 @@ impl Proxies {
         ProxyOutcome { is_sent: true, measurement, sample, connection }
     }
 
-    fn patience(&self) -> UpstreamTimeouts {
-        UpstreamTimeouts { connect: CONNECT_TIMEOUT.min(self.patience), response: self.patience }
+    fn timeouts(&self) -> UpstreamTimeouts {
+        UpstreamTimeouts { connect: CONNECT_TIMEOUT.min(self.step_timeout), response: self.step_timeout }
     }
 
     async fn connect(
@@ -249,7 +250,7 @@ impl Proxies {
         let (address, tls) = &self.destinations[usize::from(index)];
         let session = tls.as_ref().map(|(client, name)| client.connect(name, true)).transpose();
         let session = session.map_err(|error| UpstreamError::Tls(*address, error))?;
-        measurement::connect(*address, session, self.patience(), &self.resources, measurement).await
+        measurement::connect(*address, session, self.timeouts(), &self.resources, measurement).await
     }
 
     async fn exchange(
@@ -259,15 +260,15 @@ impl Proxies {
         direct: &CollectorResponseReceiver,
         measurement: &mut Measurement,
     ) -> Result<(ResponseSample, Option<Box<Upstream>>), ResponseError> {
-        let patience = self.patience();
+        let timeouts = self.timeouts();
         measurement.sent_ns = monotonic_ns();
-        let sent = proxy.send(&[&message.head, &message.body], patience).await;
+        let sent = proxy.send(&[&message.head, &message.body], timeouts).await;
         if matches!(sent, Err(UpstreamError::TimedOut(_))) {
             return Err(ResponseError::TimedOut);
         }
         // A proxy may have responded early, and closed before it took the whole body.
         let method = message.summary.method.as_str();
-        let received = proxy.final_head(self.patience, |received| {
+        let received = proxy.final_head(self.step_timeout, |received| {
             let head = &received.head;
             let digester = BodyDigester::new(head, &self.rules);
             (head.status, head.body(method), head.persists(method), digester, received.bytes.to_vec())
@@ -280,7 +281,7 @@ impl Proxies {
         let mut body = BodyReader::new(framing);
         let mut last_ns = first_ns;
         loop {
-            let Some(chunk) = body.next(&mut proxy.connection, self.patience).await? else { break };
+            let Some(chunk) = body.next(&mut proxy.connection, self.step_timeout).await? else { break };
             last_ns = monotonic_ns();
             measurement.body_bytes += chunk.len() as u64;
             measurement.transfer_ns = Some(last_ns.saturating_sub(first_ns));
@@ -314,8 +315,8 @@ impl Proxies {
         if measurement.body_bytes > most_bytes {
             return Err(ResponseError::TooLong);
         }
-        let most = self.patience + 4 * Duration::from_nanos(direct.took_ns);
-        if u128::from(now_ns.saturating_sub(measurement.sent_ns)) > most.as_nanos() {
+        let max_time = self.step_timeout + 4 * Duration::from_nanos(direct.took_ns);
+        if u128::from(now_ns.saturating_sub(measurement.sent_ns)) > max_time.as_nanos() {
             return Err(ResponseError::TimedOut);
         }
         Ok(())

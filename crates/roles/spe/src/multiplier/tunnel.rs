@@ -75,12 +75,12 @@ async fn open(
     measurement: &mut Measurement,
 ) -> Result<Box<Upstream>, NotOpened> {
     let shared = &client.shared;
-    let patience = shared.limits.collector;
+    let timeouts = shared.limits.collector;
     let mut collector =
-        measurement::connect(shared.collector, None, patience, &shared.resources, measurement).await?;
+        measurement::connect(shared.collector, None, timeouts, &shared.resources, measurement).await?;
     let head = request.for_collector();
-    collector.send(&[&head], patience).await?;
-    match collector.final_head(patience.response, |received| received.head.status).await? {
+    collector.send(&[&head], timeouts).await?;
+    match collector.final_head(timeouts.response, |received| received.head.status).await? {
         200..=299 => Ok(collector),
         // Statuses of the Collector reach the client: a forbidden destination (403), or a loop (508).
         status @ 400.. => Err(NotOpened { error: ResponseError::Refused, status }),
@@ -98,8 +98,8 @@ async fn pass(
     let early = server.connection.input.unread().to_vec();
     client.exchange.write(&[&early]).await?;
     let from = &mut client.exchange.connection;
-    let patience = client.shared.limits.client_write;
-    server.connection.write_all(iter::once(from.input.unread()), patience).await?;
+    let timeouts = client.shared.limits.client_write;
+    server.connection.write_all(iter::once(from.input.unread()), timeouts).await?;
     from.input.consume(from.input.unread().len());
     let copied = copy_bidirectional(&mut from.stream, &mut server.connection.stream).await;
     measurement.transfer_ns = Some(monotonic_ns() - began_ns);
