@@ -75,7 +75,7 @@ pub struct Case {
     /// The exchanges, in order.
     pub steps: Vec<Step>,
     /// Position of the case: file and line.
-    pub place: String,
+    pub location: String,
 }
 
 impl Case {

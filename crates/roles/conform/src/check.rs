@@ -27,8 +27,8 @@ pub enum Finding {
 pub const STEP_FIELD: &str = "X-Step";
 
 /// Holds the step numbered `index` (from 0) against what was seen so far.
-pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -> Finding {
-    let Some(observation) = seen.get(index) else {
+pub fn check(step: &Step, index: usize, observations: &[Observation], values: &Values) -> Finding {
+    let Some(observation) = observations.get(index) else {
         return Finding::Inconclusive("it was not tried".to_owned());
     };
     let expect = &step.expect;
@@ -49,7 +49,7 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
     if expect.refused {
         return match check_refusal(observation) {
             Finding::Inconclusive(why) if expect.responds => Finding::Absent(why),
-            found => found,
+            finding => finding,
         };
     }
     if expect.or_refused && check_refusal(observation) == Finding::Met {
@@ -57,8 +57,10 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
     }
     if let Some(never) = &expect.never {
         let part = with_values(never, values);
-        if let Some(arrival) =
-            seen.iter().flat_map(|step| &step.arrivals).find(|arrival| contains(head(&arrival.bytes), &part))
+        if let Some(arrival) = observations
+            .iter()
+            .flat_map(|step| &step.arrivals)
+            .find(|arrival| contains(head(&arrival.bytes), &part))
         {
             return Finding::Unmet(format!(
                 "a request with `{part}` reached the origin: {}",
@@ -88,7 +90,7 @@ pub fn check(step: &Step, index: usize, seen: &[Observation], values: &Values) -
         return Finding::Inconclusive(why);
     }
     check_response(expect, observation, response, values)
-        .or_else(|| check_body_source(expect, step, seen, index))
+        .or_else(|| check_body_source(expect, step, observations, index))
         .unwrap_or(Finding::Met)
 }
 
@@ -387,16 +389,21 @@ fn check_source(
 }
 
 /// Checks which step's response the body is from.
-fn check_body_source(expect: &Expect, step: &Step, seen: &[Observation], index: usize) -> Option<Finding> {
+fn check_body_source(
+    expect: &Expect,
+    step: &Step,
+    observations: &[Observation],
+    index: usize,
+) -> Option<Finding> {
     if expect.from.is_empty() && expect.not_from.is_empty() {
         return None;
     }
-    let response = seen.get(index)?.response()?;
-    let found = made_in(response, step.request.method == "HEAD", seen);
+    let response = observations.get(index)?.response()?;
+    let found = made_in(response, step.request.method == "HEAD", observations);
     let is_bodiless = step.request.method == "HEAD" || matches!(response.status(), 204 | 304);
     // A 304 replaces the fields of what is stored, the mark among them.
     let is_of_validation = |step: &usize| {
-        let marked = step.checked_sub(1).and_then(|index| seen.get(index));
+        let marked = step.checked_sub(1).and_then(|index| observations.get(index));
         let arrivals = marked.into_iter().flat_map(|step| &step.arrivals);
         is_bodiless && arrivals.last().is_some_and(|arrival| arrival.status == 304)
     };
@@ -420,15 +427,16 @@ fn check_body_source(expect: &Expect, step: &Step, seen: &[Observation], index: 
 
 /// The step (from 1) in which the origin made a response: by its body, or by its mark where it can have none. A mark on an empty
 /// body proves nothing otherwise: a stored 304 may have been made a 200.
-fn made_in(response: &Message, is_head: bool, seen: &[Observation]) -> Option<usize> {
+fn made_in(response: &Message, is_head: bool, observations: &[Observation]) -> Option<usize> {
     let marked = response.value(STEP_FIELD).and_then(|step| step.parse::<usize>().ok());
     if is_head || matches!(response.status(), 204 | 304) {
         return marked;
     }
-    let at = seen.iter().rposition(|step| step.origin_body == response.body)?;
+    let index = observations.iter().rposition(|step| step.origin_body == response.body)?;
     // Steps may have the same body: then their mark decides.
-    let same = |step: &usize| seen.get(step - 1).is_some_and(|other| other.origin_body == response.body);
-    Some(marked.filter(|step| *step > 0 && same(step)).unwrap_or(at + 1))
+    let same =
+        |step: &usize| observations.get(step - 1).is_some_and(|other| other.origin_body == response.body);
+    Some(marked.filter(|step| *step > 0 && same(step)).unwrap_or(index + 1))
 }
 
 /// Description of a condition on a field that a message does not meet.
@@ -436,7 +444,7 @@ fn field_fails(test: &FieldTest, message: &Message, values: &Values) -> Option<S
     let name = &test.name;
     let all: Vec<&str> = message.values(name).collect();
     let number = || all.first().and_then(|value| value.parse::<i64>().ok());
-    let seen =
+    let actual =
         if all.is_empty() { format!("has no {name}") } else { format!("has `{name}: {}`", all.join(", ")) };
     let (is_met, wanted) = match &test.test {
         FieldCondition::Present => (!all.is_empty(), String::new()),
@@ -459,8 +467,8 @@ fn field_fails(test: &FieldTest, message: &Message, values: &Values) -> Option<S
     };
     match (is_met, test.negated) {
         (true, false) | (false, true) => None,
-        (false, false) => Some(format!("{seen}{wanted}")),
-        (true, true) => Some(seen),
+        (false, false) => Some(format!("{actual}{wanted}")),
+        (true, true) => Some(actual),
     }
 }
 

@@ -170,13 +170,13 @@ impl Client {
     ) -> Received {
         let is_request = matches!(outgoing, Http2Content::Request { .. });
         let linger = linger_of(outgoing, sent.lingers);
-        let kept = self.http2.take().filter(|_| is_request);
-        let was_kept = kept.is_some();
+        let idle = self.http2.take().filter(|_| is_request);
+        let was_idle = idle.is_some();
         let (mut received, connection) =
-            exchange_once_over_http2(kept, target, outgoing, sent, linger, now_ms).await;
+            exchange_once_over_http2(idle, target, outgoing, sent, linger, now_ms).await;
         self.http2 = connection.filter(|_| is_request && Connection::is_usable(&received));
         // A target may end an idle connection at any moment; it has not acted on the request then.
-        if was_kept && received.bytes.is_empty() && received.reset.is_none() && received.ends_connection() {
+        if was_idle && received.bytes.is_empty() && received.reset.is_none() && received.ends_connection() {
             let (again, connection) =
                 exchange_once_over_http2(None, target, outgoing, sent, linger, now_ms).await;
             self.http2 = connection.filter(|_| Connection::is_usable(&again));
@@ -267,7 +267,7 @@ fn linger_of(outgoing: &Http2Content, lingers: bool) -> Duration {
 
 /// One exchange over HTTP/2, on a connection that is kept or a new one; and the connection.
 async fn exchange_once_over_http2(
-    kept: Option<Connection>,
+    idle: Option<Connection>,
     target: &Endpoint,
     outgoing: &Http2Content,
     sent: &EncodedRequest,
@@ -276,7 +276,7 @@ async fn exchange_once_over_http2(
 ) -> (Received, Option<Connection>) {
     let mut received = Received { is_http2: true, ..Received::default() };
     let deadline = Instant::now() + RESPONSE_TIMEOUT;
-    let opened = match kept {
+    let opened = match idle {
         Some(connection) => Ok(connection),
         None => match timeout_at(deadline, Connection::open(target)).await {
             Ok(opened) => opened,
@@ -285,7 +285,7 @@ async fn exchange_once_over_http2(
     };
     received.unreached = opened.is_err();
     let mut connection = None;
-    let seen = match opened {
+    let result = match opened {
         Ok(open) => {
             let open = connection.insert(open);
             open.exchange(outgoing, &sent.method, linger, deadline, &mut received, now_ms).await
@@ -295,7 +295,7 @@ async fn exchange_once_over_http2(
             Err(error)
         }
     };
-    received.problem = seen.err().map(|error| error.to_string());
+    received.problem = result.err().map(|error| error.to_string());
     received.end_ms = now_ms();
     if received.head_ms == 0.0 {
         received.head_ms = received.end_ms;

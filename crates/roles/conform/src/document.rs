@@ -291,7 +291,7 @@ fn result(target: &str, outcome: &Outcome) -> CaseResult {
     let (case, judgement) = (&outcome.case, &outcome.judgement);
     let exchanges = match judgement.verdict.holds() {
         true => Vec::new(),
-        false => exchanges(&outcome.seen),
+        false => exchanges(&outcome.observations),
     };
     CaseResult {
         target: target.to_owned(),
@@ -313,7 +313,7 @@ fn result(target: &str, outcome: &Outcome) -> CaseResult {
 }
 
 /// Observations of a case, as text.
-pub fn exchanges(seen: &[Observation]) -> Vec<Exchange> {
+pub fn exchanges(observations: &[Observation]) -> Vec<Exchange> {
     let reached = |observation: &Observation| {
         let one = |arrival: &crate::observe::Arrival| RecordedRequest {
             at_ms: tenths(arrival.at_ms),
@@ -333,7 +333,7 @@ pub fn exchanges(seen: &[Observation]) -> Vec<Exchange> {
             problem: received.and_then(|received| received.problem.clone()),
         }
     };
-    (1..).zip(seen).map(exchange).collect()
+    (1..).zip(observations).map(exchange).collect()
 }
 
 /// Frames in words where there are any, bytes otherwise.

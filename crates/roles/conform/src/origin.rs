@@ -206,30 +206,38 @@ fn token_in(bytes: &[u8]) -> Option<&str> {
 }
 
 /// Responds as the case says. False: the connection ends.
-async fn respond(stream: &mut TcpStream, of: &Rc<Try>, request: Message, bytes: Vec<u8>) -> io::Result<bool> {
-    let index = of.step.get();
-    let Some(step) = of.case.steps.get(index) else { return Ok(false) };
+async fn respond(
+    stream: &mut TcpStream,
+    attempt: &Rc<Try>,
+    request: Message,
+    bytes: Vec<u8>,
+) -> io::Result<bool> {
+    let index = attempt.step.get();
+    let Some(step) = attempt.case.steps.get(index) else { return Ok(false) };
     let response = match &step.validated {
-        Some(validated) if is_met(&request, &of.case, index, &of.values) => validated,
+        Some(validated) if is_met(&request, &attempt.case, index, &attempt.values) => validated,
         _ => step.part.as_ref().filter(|_| request.value("Range").is_some()).unwrap_or(&step.origin),
     };
     let (is_head, wants_close) = (
         request.method() == "HEAD",
         request.values("Connection").any(|value| value.eq_ignore_ascii_case("close")),
     );
-    let place = {
-        let mut arrivals = of.arrivals.borrow_mut();
-        arrivals.push((index, Arrival { request, bytes, at_ms: of.now_ms(), responded_ms: None, status: 0 }));
+    let arrival_index = {
+        let mut arrivals = attempt.arrivals.borrow_mut();
+        arrivals.push((
+            index,
+            Arrival { request, bytes, at_ms: attempt.now_ms(), responded_ms: None, status: 0 },
+        ));
         arrivals.len() - 1
     };
     if response.delay_s > 0.0 {
         sleep(Duration::from_secs_f64(response.delay_s)).await;
     }
-    if let Some((_, arrival)) = of.arrivals.borrow_mut().get_mut(place) {
-        arrival.responded_ms = Some(of.now_ms());
+    if let Some((_, arrival)) = attempt.arrivals.borrow_mut().get_mut(arrival_index) {
+        arrival.responded_ms = Some(attempt.now_ms());
         arrival.status = response.status;
     }
-    let values = of.values_now();
+    let values = attempt.values_now();
     if let Some(raw) = &response.raw {
         stream.write_all(with_values(raw, &values).as_bytes()).await?;
         return Ok(false);

@@ -150,7 +150,7 @@ mod tests {
         let text = "topic = \"t\"\n[[case]]\nname = \"a\"\nlevel = \"MUST\"\nsection = \"x\"\nrule = \"r\"\n\
             steps = [{ expect = { status = 200 } }]\n";
         let case = Rc::new(crate::read::read("t.toml", text).unwrap().cases.remove(0));
-        Outcome { case, judgement, seen: Vec::new(), tries: 1, times: TryCounts::of(verdict) }
+        Outcome { case, judgement, observations: Vec::new(), tries: 1, times: TryCounts::of(verdict) }
     }
 
     fn tries(crowded: &str, quiet: &str) -> CaseTries {

@@ -46,7 +46,7 @@ pub struct Target {
 }
 
 impl Target {
-    pub fn place(&self) -> Endpoint {
+    pub fn endpoint(&self) -> Endpoint {
         Endpoint { address: self.address, tls: self.tls.clone() }
     }
 
@@ -72,7 +72,7 @@ pub struct Outcome {
     pub case: Rc<Case>,
     pub judgement: Judgement,
     /// Observations of the try that decided; empty where the case does not apply.
-    pub seen: Vec<Observation>,
+    pub observations: Vec<Observation>,
     pub tries: usize,
     /// Verdicts of the tries.
     pub times: TryCounts,
@@ -141,19 +141,20 @@ fn inapplicable_reason(case: &Case, target: &Target) -> Option<&'static str> {
 fn not_applicable(case: Rc<Case>, target: &Target) -> Outcome {
     let judgement =
         Judgement::new(Verdict::NotApplicable, inapplicable_reason(&case, target).unwrap_or_default());
-    Outcome { case, judgement, seen: Vec::new(), tries: 0, times: TryCounts::default() }
+    Outcome { case, judgement, observations: Vec::new(), tries: 0, times: TryCounts::default() }
 }
 
 /// If a target gave no response to any request, and should have, it has refused nothing: all cases say nothing then.
 pub fn mark_unresponsive(outcomes: &mut [Outcome]) {
-    let received = || outcomes.iter().flat_map(|outcome| &outcome.seen).flat_map(|step| &step.received);
+    let received =
+        || outcomes.iter().flat_map(|outcome| &outcome.observations).flat_map(|step| &step.received);
     let should_have = outcomes.iter().any(|outcome| outcome.judgement.verdict == Verdict::Inconclusive);
     if !should_have || received().any(|got| got.response.is_some()) {
         return;
     }
     let problem = received().find_map(|got| got.problem.clone()).unwrap_or_default();
     let reason = format!("the target gave no response to any request: {problem}");
-    for outcome in outcomes.iter_mut().filter(|outcome| !outcome.seen.is_empty()) {
+    for outcome in outcomes.iter_mut().filter(|outcome| !outcome.observations.is_empty()) {
         outcome.judgement = Judgement::new(Verdict::Inconclusive, reason.clone());
         // What held, held because nothing came.
         outcome.times = TryCounts::default();
@@ -182,7 +183,7 @@ pub(crate) async fn run_try(
     mut turn: ActiveTry,
 ) -> Outcome {
     let attempt = origin.begin(&case, target.scheme(), &target.host);
-    let (seen, late) = exchanges(&attempt, target, pause, &mut turn).await;
+    let (observations, late) = exchanges(&attempt, target, pause, &mut turn).await;
     origin.end(&attempt);
     // A stall of this process looks like one of the target.
     let is_disturbed = origin.stalled_during(&attempt);
@@ -196,16 +197,17 @@ pub(crate) async fn run_try(
         Some((step, why)) => (0..=step)
             .map(|index| if index == step { Finding::Inconclusive(why.clone()) } else { Finding::Met })
             .collect(),
-        None => {
-            (0..).zip(&case.steps).map(|(index, step)| check(step, index, &seen, &attempt.values)).collect()
-        }
+        None => (0..)
+            .zip(&case.steps)
+            .map(|(index, step)| check(step, index, &observations, &attempt.values))
+            .collect(),
     };
     let mut judgement = judge(&case, &findings);
-    let ended = seen.iter().flat_map(|step| &step.received).any(Received::is_bare_end);
+    let ended = observations.iter().flat_map(|step| &step.received).any(Received::is_bare_end);
     judgement.is_doubtful = judgement.verdict.holds() && ended;
     judgement.is_disturbed = is_disturbed;
     let times = TryCounts::of(judgement.verdict);
-    Outcome { case, judgement, seen, tries: 1, times }
+    Outcome { case, judgement, observations, tries: 1, times }
 }
 
 /// The steps in order: what was seen, and which one came too late.
@@ -216,13 +218,15 @@ async fn exchanges(
     turn: &mut ActiveTry,
 ) -> (Vec<Observation>, Option<(usize, String)>) {
     let mut client = Client::default();
-    let mut seen: Vec<Observation> = Vec::new();
+    let mut observations: Vec<Observation> = Vec::new();
     let mut late = None;
     for (index, step) in attempt.case.steps.iter().enumerate() {
         if index > 0 {
             turn.pause(pause, Duration::from_secs_f64(step.wait_s)).await;
-            let before =
-                seen.last().and_then(|last| last.received.first()).map_or(0.0, |received| received.end_ms);
+            let before = observations
+                .last()
+                .and_then(|last| last.received.first())
+                .map_or(0.0, |received| received.end_ms);
             let passed_s = (attempt.now_ms() - before) / 1000.0;
             if late.is_none() && step.within_s.is_some_and(|most| passed_s > most) {
                 late = Some((
@@ -244,7 +248,7 @@ async fn exchanges(
         let sent_ms = attempt.now_ms();
         let exchange = copies(&mut client, step.copies, step.request.new_connection, target, &sent, attempt);
         let received = turn.run_until(exchange).await;
-        seen.push(Observation {
+        observations.push(Observation {
             sent_frames: sent.frames(),
             sent: sent.bytes,
             sent_ms,
@@ -253,7 +257,7 @@ async fn exchanges(
             origin_body: body(&step.origin, index, &values),
         });
         // Whoever does not respond once will not be waited for again and again.
-        let hangs = seen
+        let hangs = observations
             .last()
             .and_then(|last| last.received.first())
             .is_some_and(|got| got.problem.is_some() && !got.is_over());
@@ -263,13 +267,13 @@ async fn exchanges(
     }
     // Requests that the target makes by itself may still be on their way.
     sleep(pause.min(SETTLE)).await;
-    for (index, observation) in seen.iter_mut().enumerate() {
+    for (index, observation) in observations.iter_mut().enumerate() {
         observation.arrivals = attempt.arrivals(index);
         if target.is_forward {
             in_origin_form(&mut observation.arrivals, &attempt.values.host);
         }
     }
-    (seen, late)
+    (observations, late)
 }
 
 /// A forward proxy sends the whole URL where the origin is a parent to it: cases look at its path. The bytes stay as evidence.
@@ -292,12 +296,12 @@ async fn copies(
     let mut others = JoinSet::new();
     // Copies have to be under way together, which those on one connection need not be.
     for _ in 1..copies {
-        let (sent, attempt, place) = (sent.clone(), Rc::clone(attempt), target.place());
+        let (sent, attempt, endpoint) = (sent.clone(), Rc::clone(attempt), target.endpoint());
         others.spawn_local(async move {
-            Client::default().exchange(&place, &sent, true, &|| attempt.now_ms()).await
+            Client::default().exchange(&endpoint, &sent, true, &|| attempt.now_ms()).await
         });
     }
-    let mut all = vec![client.exchange(&target.place(), sent, is_new, &now_ms).await];
+    let mut all = vec![client.exchange(&target.endpoint(), sent, is_new, &now_ms).await];
     while let Some(other) = others.join_next().await {
         all.extend(other);
     }

@@ -181,7 +181,7 @@ fn broken_off(case: Rc<Case>) -> Outcome {
     let why = "the try was broken off by a fault of Assay; please report it";
     let judgement = Judgement::new(Verdict::Inconclusive, why);
     let times = TryCounts::of(judgement.verdict);
-    Outcome { case, judgement, seen: Vec::new(), tries: 1, times }
+    Outcome { case, judgement, observations: Vec::new(), tries: 1, times }
 }
 
 /// Tries that are still to be made.
@@ -262,7 +262,7 @@ mod tests {
         Outcome {
             case: Rc::clone(case),
             judgement,
-            seen: Vec::new(),
+            observations: Vec::new(),
             tries: 1,
             times: TryCounts::of(verdict),
         }

@@ -258,9 +258,10 @@ fn failures_by_target(out: &mut String, document: &Document, level: Level) {
     let explains = level == Level::Must && document.results.iter().any(|result| result.known.is_some());
     let mut lines: BTreeMap<(usize, &str, &str, &Option<String>), Vec<&CaseResult>> = BTreeMap::new();
     for result in document.results.iter().filter(|result| result.level == level && result.fails()) {
-        let place = document.targets.iter().position(|target| target.label == result.target).unwrap_or(0);
+        let target_index =
+            document.targets.iter().position(|target| target.label == result.target).unwrap_or(0);
         let base = result.case.split('/').next().unwrap_or_default();
-        lines.entry((place, &result.topic, base, &result.known)).or_default().push(result);
+        lines.entry((target_index, &result.topic, base, &result.known)).or_default().push(result);
     }
     if lines.is_empty() {
         return;
@@ -337,7 +338,7 @@ pub fn case(case: &Case) -> String {
     if !case.depends.is_empty() {
         out.push_str(&format!("  relies on: {}\n", case.depends.join(", ")));
     }
-    out.push_str(&format!("  topic: {}; written at {}\n", case.topic, case.place));
+    out.push_str(&format!("  topic: {}; written at {}\n", case.topic, case.location));
     for (number, step) in (1..).zip(&case.steps) {
         out.push_str(&format!("\n{}", one_step(number, step)));
     }

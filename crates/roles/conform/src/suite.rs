@@ -137,8 +137,8 @@ impl Suite {
                 suite.topics.push((file.topic, file.about));
             }
             for case in file.cases {
-                if let Some(first) = places.insert(case.name.clone(), case.place.clone()) {
-                    return Err(SuiteError::Twice { name: case.name, first, second: case.place });
+                if let Some(first) = places.insert(case.name.clone(), case.location.clone()) {
+                    return Err(SuiteError::Twice { name: case.name, first, second: case.location });
                 }
                 suite.cases.push(Rc::new(case));
             }
@@ -152,7 +152,7 @@ impl Suite {
             self.cases.iter().map(|case| (case.name.as_str(), &**case)).collect();
         for case in &self.cases {
             let wrong = |on: &str, why: String| SuiteError::Dependency {
-                place: case.place.clone(),
+                place: case.location.clone(),
                 name: case.name.clone(),
                 on: on.to_owned(),
                 why,

@@ -47,11 +47,11 @@ pub struct TargetStream {
 
 impl TargetStream {
     /// Connects, and agrees on a protocol where TLS is spoken.
-    pub async fn connect(place: &Endpoint, is_http2: bool) -> io::Result<Self> {
-        let stream = TcpStream::connect(place.address).await?;
+    pub async fn connect(endpoint: &Endpoint, is_http2: bool) -> io::Result<Self> {
+        let stream = TcpStream::connect(endpoint.address).await?;
         stream.set_nodelay(true)?;
         let mut wire = Self { stream, session: None, early: Vec::new() };
-        if let Some(tls) = &place.tls {
+        if let Some(tls) = &endpoint.tls {
             let client = if is_http2 { &tls.http2 } else { &tls.http1 };
             wire.shake_hands(client.connect(&tls.name, false).map_err(wrong)?).await?;
             let agreed = wire.session.as_ref().and_then(Session::negotiated);

@@ -45,7 +45,7 @@ pub async fn run_under_load(
     mut document: Document,
     stop: impl Future<Output = ()>,
 ) -> Document {
-    let mut seen: BTreeMap<String, TriesSoFar> = BTreeMap::new();
+    let mut tries_by_case: BTreeMap<String, TriesSoFar> = BTreeMap::new();
     let mut under_way = JoinSet::new();
     let mut next = cases.iter().cycle();
     let mut ticker = interval(EVERY);
@@ -57,7 +57,7 @@ pub async fn run_under_load(
             Some(ended) = under_way.join_next() => {
                 for outcome in ended.into_iter().flatten() {
                     let outcome = excuse_eviction(outcome);
-                    seen.entry(outcome.case.name.clone()).or_default().add(outcome);
+                    tries_by_case.entry(outcome.case.name.clone()).or_default().add(outcome);
                 }
             }
             _ = ticker.tick(), if under_way.len() < AT_ONCE => {
@@ -69,7 +69,7 @@ pub async fn run_under_load(
     }
     // What is under way was cut short by the end, and says nothing.
     under_way.shutdown().await;
-    let mut ended = |case: &Rc<Case>| seen.remove(&case.name).and_then(TriesSoFar::ended);
+    let mut ended = |case: &Rc<Case>| tries_by_case.remove(&case.name).and_then(TriesSoFar::ended);
     let (times, mut outcomes): (Vec<TryCounts>, Vec<Outcome>) =
         cases.iter().map(|case| ended(case).unwrap_or_else(|| untried(case))).unzip();
     resolve_dependencies(&mut outcomes);
@@ -83,7 +83,7 @@ pub async fn run_under_load(
 fn untried(case: &Rc<Case>) -> (TryCounts, Outcome) {
     let judgement = Judgement::new(Verdict::Inconclusive, CUT_SHORT);
     let times = TryCounts::default();
-    (times, Outcome { case: Rc::clone(case), judgement, seen: Vec::new(), tries: 0, times })
+    (times, Outcome { case: Rc::clone(case), judgement, observations: Vec::new(), tries: 0, times })
 }
 
 /// A busy cache may have evicted what a requirement was to be tried on.
@@ -140,7 +140,7 @@ mod tests {
         Outcome {
             case,
             judgement: Judgement::new(verdict, ""),
-            seen: Vec::new(),
+            observations: Vec::new(),
             tries: 1,
             times: TryCounts::of(verdict),
         }
@@ -149,9 +149,9 @@ mod tests {
     #[test]
     fn a_failure_once_is_none_that_holds_and_what_is_seen_once_is_behaviour() {
         let worst = |verdicts: &[Verdict]| {
-            let mut seen = TriesSoFar::default();
-            verdicts.iter().for_each(|verdict| seen.add(outcome(*verdict)));
-            let (times, worst) = seen.ended().unwrap();
+            let mut tries_so_far = TriesSoFar::default();
+            verdicts.iter().for_each(|verdict| tries_so_far.add(outcome(*verdict)));
+            let (times, worst) = tries_so_far.ended().unwrap();
             (worst.judgement.verdict, times)
         };
         let (verdict, times) = worst(&[Verdict::Pass, Verdict::Fail, Verdict::Pass, Verdict::Inconclusive]);

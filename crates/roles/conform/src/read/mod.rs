@@ -252,7 +252,7 @@ fn case(fields: &Fields<'_>, common: &Common<'_>, row: &Row) -> Result<Case, Mis
         alone: fields.get("alone").map_or(Ok(false), |value| value.flag())?,
         tries: fields.get("tries").map_or(Ok(1), |value| value.whole(1, MAX_TRIES))? as usize,
         steps,
-        place: format!("{}:{}", common.file, fields.line()),
+        location: format!("{}:{}", common.file, fields.line()),
     })
 }
 

@@ -47,7 +47,7 @@ fn outcome(case: Rc<Case>) -> Outcome {
         _ => Judgement::new(Verdict::Pass, ""),
     };
     let times = TryCounts::of(judgement.verdict);
-    Outcome { case, judgement, seen: vec![seen(), seen()], tries: 1, times }
+    Outcome { case, judgement, observations: vec![seen(), seen()], tries: 1, times }
 }
 
 /// Results of two cases on two targets without a cache, of which one is made to fail.

@@ -112,7 +112,7 @@ fn a_target_that_contradicts_itself_meets_a_requirement_sometimes() {
         assert_eq!((outcome.times.held, outcome.times.unheld, outcome.tries), (8, 4, 12));
         let reason = "it held in 8 of 12 tries; otherwise step 1: the response has status 404, not 200";
         assert_eq!(outcome.judgement.reason, reason);
-        assert!(!outcome.seen.is_empty(), "the exchanges of a try that did not hold are evidence");
+        assert!(!outcome.observations.is_empty(), "the exchanges of a try that did not hold are evidence");
     });
 }
 

@@ -277,7 +277,7 @@ fn shown(name: &str, directory: Option<&Path>, is_toml: bool) -> Result<Exit, Fa
             .map_or_else(Failure::usage, |_| Failure::usage(anyhow!("{name}"))));
     };
     if is_toml {
-        let file = first.place.rsplit_once(':').map_or(first.place.as_str(), |(file, _)| file);
+        let file = first.location.rsplit_once(':').map_or(first.location.as_str(), |(file, _)| file);
         let bundled = assay_conform::suite::BUNDLED.iter().find(|(name, _)| *name == file);
         let text = bundled.map_or_else(
             || read(Path::new(file), assay_base::files::SETTINGS_MAX),
