@@ -84,7 +84,7 @@ pub struct ThreadMonitor {
 }
 
 impl ThreadMonitor {
-    /// Monitors the calling thread, in a run that starts when `clock` says. From then on `account` counts.
+    /// Monitors the calling thread, in a run that starts by `clock`. From then on `account` counts.
     pub fn begin(identity: Identity, clock: RunClock, account: &mut LagRecorder) -> Self {
         let mut meter = SchedulerUsageMeter::of_this_thread();
         account.begin(clock.start_ns);
@@ -144,7 +144,7 @@ impl ThreadMonitor {
         stalls
     }
 
-    /// Ends an interval, and gives its measurements. None when it has no length yet.
+    /// Ends an interval and returns its measurements; `None` while it has no length.
     pub fn end_interval(
         &mut self,
         now_ns: u64,

@@ -36,7 +36,7 @@ use crate::node::serve::{STATE_PATH, WORK_FIELD};
 
 /// Largest response to a request for a node's state that is read.
 const STATE_BYTES: u64 = 4096;
-/// Most kinds of failure that are counted apart.
+/// Upper bound on the kinds of failure that are counted separately.
 const MOST_FAILURE_KINDS: usize = 16;
 
 /// Target of the clients' requests.
@@ -155,7 +155,7 @@ pub fn run(spec: ClientsSpec) -> Result<ClientsOutcome, NodeError> {
     runtime()?.block_on(run_clients(spec))
 }
 
-/// Runs clients like [`run`], unless `stop` comes first: then none.
+/// Runs clients like [`run`]; `None` if `stop` completes first.
 pub fn run_unless(
     spec: ClientsSpec,
     stop: impl Future<Output = ()>,

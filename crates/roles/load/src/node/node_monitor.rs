@@ -157,16 +157,14 @@ fn samples_between(readings: &NodeReadings) -> Vec<NodesSample> {
         .collect();
     for node in 0..nodes {
         let mut last: Option<(usize, NodeTime)> = None;
-        for (place, (_, all)) in readings.iter().enumerate() {
+        for (index, (_, all)) in readings.iter().enumerate() {
             let Some((used, in_flight)) = all[node] else { continue };
             if let Some((before, earlier)) = last
                 && let Some(share) = used.since(&earlier, in_flight)
             {
-                samples_between[before..place]
-                    .iter_mut()
-                    .for_each(|sample_nodes| sample_nodes.nodes[node] = share);
+                samples_between[before..index].iter_mut().for_each(|sample| sample.nodes[node] = share);
             }
-            last = Some((place, used));
+            last = Some((index, used));
         }
     }
     samples_between
@@ -185,7 +183,7 @@ mod tests {
     fn processors(readings: Vec<NodeReading>) -> Vec<f64> {
         let at = |(second, reading)| (Moment::from_secs(second as f64), vec![reading]);
         let readings: NodeReadings = readings.into_iter().enumerate().map(at).collect();
-        let rounded = |sample_nodes: NodesSample| (sample_nodes.nodes[0].processor * 1e6).round() / 1e6;
+        let rounded = |sample: NodesSample| (sample.nodes[0].processor * 1e6).round() / 1e6;
         samples_between(&readings).into_iter().map(rounded).collect()
     }
 

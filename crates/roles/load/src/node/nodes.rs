@@ -273,7 +273,7 @@ async fn sample_nodes(
             None => servers.iter().map(|server| server.sample()).collect(),
         };
         let late_us = virtual_nodes.map(VirtualNodes::take_lateness).unwrap_or_default();
-        let sample_nodes = NodesSample { at: spec.clock.now(), nodes, late_us };
-        samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample_nodes);
+        let sample = NodesSample { at: spec.clock.now(), nodes, late_us };
+        samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
     }
 }

@@ -240,7 +240,7 @@ impl NodeConnection {
         self.exchange.write(&[&head, body]).await
     }
 
-    /// Works, and sends what comes of it. False: it takes no more, and nothing was sent.
+    /// Works, and sends the result. False: the node accepts no more requests, and nothing was sent.
     async fn do_work(&mut self, work: Work, bytes: u64, is_head: bool) -> io::Result<bool> {
         let head = self.head(200, "text/html", b"", bytes);
         let server = Rc::clone(&self.server);

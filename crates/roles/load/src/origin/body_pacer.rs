@@ -2,10 +2,10 @@
 
 use assay_base::clock::SECOND_NS;
 
-/// A body goes out in pieces of what falls due in this time, or of one byte.
+/// A body is sent in pieces of the bytes due in this time, or of one byte.
 const PIECE_NS: u64 = 20_000_000;
 
-/// A response whose head goes out at once, and whose body does so at a steady rate.
+/// A response whose head is sent at once, and whose body is sent at a steady rate.
 #[derive(Debug, Clone, Copy)]
 pub struct BodyPacer {
     pub begun_ns: u64,

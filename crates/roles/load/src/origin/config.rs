@@ -87,7 +87,7 @@ impl OriginConfig {
         self.under_way.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Most requests on the origin's connection number `connection`; at least one. Without a limit, that is one over
+    /// Limit of requests on the origin's connection number `connection`, at least one. Without a limit, that is one over
     /// HTTP/1 and any number over HTTP/2.
     pub fn uses(&self, connection: u64) -> u64 {
         let Some(limit) = &self.use_limit else {
@@ -158,9 +158,9 @@ impl OriginConfigs {
     /// A reverse proxy may send everything to one address and keep `Host`; a forward proxy uses the real addresses.
     /// Both end here.
     #[inline]
-    pub fn requested(&self, at: OriginIndex, host: &[u8]) -> Option<OriginIndex> {
-        match self.get(at) {
-            Some(config) if host == &*config.authority => Some(at),
+    pub fn requested(&self, address_origin: OriginIndex, host: &[u8]) -> Option<OriginIndex> {
+        match self.get(address_origin) {
+            Some(config) if host == &*config.authority => Some(address_origin),
             _ => self.by_host.get(host).copied().or_else(|| self.requested_folded(host)),
         }
     }

@@ -43,7 +43,7 @@ impl LingeringClose {
 mod tests {
     use super::*;
 
-    /// Length of the wait for a client whose system has everything after so many seconds.
+    /// Seconds spent waiting for a client whose system has received everything after `delivered_s` seconds.
     fn waits_s(delivered_s: u64) -> u64 {
         let (mut closing, mut at_ns) = LingeringClose::begin(0);
         while let Some(next_ns) = closing.check(at_ns >= delivered_s * SECOND_NS, at_ns) {

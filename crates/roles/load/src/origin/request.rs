@@ -93,17 +93,17 @@ pub enum ClientPersistence {
 }
 
 impl OriginRequest {
-    /// Reads a request that came to the address of origin `at`; an error: its target, or its host, is none.
+    /// Reads a request that came to the address of origin `address_origin`; an error: its target, or its host, is none.
     pub fn read(
         shared: &SharedOrigins,
-        at: OriginIndex,
+        address_origin: OriginIndex,
         head: &RequestHead<'_>,
     ) -> Result<Self, TargetError> {
         let fields = OriginFields::find(head);
         let (authority, path) = split_target(head.target);
         let host = authority.or(head.host);
-        let named = host.map(|host| shared.configs.requested(at, host));
-        let origin = named.flatten().unwrap_or(at);
+        let named = host.map(|host| shared.configs.requested(address_origin, host));
+        let origin = named.flatten().unwrap_or(address_origin);
         let method = method(head.method);
         let target = match shared.universe.parse_path(origin, path) {
             _ if method.is_none() => RequestTarget::Plain(405),
@@ -220,20 +220,20 @@ struct OriginFields<'b> {
 
 impl<'b> OriginFields<'b> {
     fn find(head: &RequestHead<'b>) -> Self {
-        let mut found = Self::default();
+        let mut fields = Self::default();
         for field in head.headers() {
             match field.name.len() {
-                7 if field.is(assay_workload::mark::HEADER) => found.mark = RequestMark::parse(field.value),
+                7 if field.is(assay_workload::mark::HEADER) => fields.mark = RequestMark::parse(field.value),
                 17 if field.is("if-modified-since") => {
-                    found.since = Some(field.value);
-                    found.conditional = true;
+                    fields.since = Some(field.value);
+                    fields.conditional = true;
                 }
-                13 if field.is("if-none-match") => found.conditional = true,
-                5 if field.is("range") => found.range = true,
+                13 if field.is("if-none-match") => fields.conditional = true,
+                5 if field.is("range") => fields.range = true,
                 _ => {}
             }
         }
-        found
+        fields
     }
 }
 

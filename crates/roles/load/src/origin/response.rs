@@ -225,13 +225,16 @@ impl WrittenResponse {
     /// Writes the refusal of what is no request, and ends the connection.
     pub fn write_refusal(
         worker: &WorkerState,
-        at: OriginIndex,
+        origin: OriginIndex,
         status: u16,
         head_only: bool,
         out: &mut Vec<u8>,
     ) -> Self {
-        let version =
-            worker.shared.configs.get(at).map_or(HttpVersion::Http11, |config: &OriginConfig| config.version);
+        let version = worker
+            .shared
+            .configs
+            .get(origin)
+            .map_or(HttpVersion::Http11, |config: &OriginConfig| config.version);
         let now_s = worker.clock.get().unix_s(monotonic_ns());
         let dates = &mut worker.dates.borrow_mut();
         write_plain(out, version, status, ConnectionField::Close, now_s, !head_only, dates);

@@ -15,7 +15,7 @@ use super::request::OriginRequest;
 use super::upload::WrongUpload;
 use crate::tally::method_name;
 
-/// Most examples of wrong request bodies that a worker keeps in a run.
+/// Upper bound on the examples of wrong request bodies that a worker keeps in a run.
 const MOST_EXAMPLES: u32 = 3;
 
 /// Counts and times of one phase in the current interval.

@@ -20,7 +20,7 @@ use assay_net::rx_timestamps::ClockOffset;
 use assay_net::timer::{Timer, TimerKey};
 use assay_protocol::clock::RunClock;
 
-/// Most bytes taken from a socket at once.
+/// Upper bound on the bytes read from a socket at once.
 const INPUT_BYTES: usize = 64 * 1024;
 /// Room for a head, and more.
 const OUTPUT_BYTES: usize = 16 * 1024;
@@ -144,13 +144,13 @@ impl WorkerState {
     }
 
     /// Counts a connection that the origin at this address accepted, and begins to wait for its first request.
-    pub fn accept(&self, at: OriginIndex) -> AcceptedConnection {
+    pub fn accept(&self, origin: OriginIndex) -> AcceptedConnection {
         let now_ns = monotonic_ns();
         let number = self.accepted.get();
         self.accepted.set(number + 1);
         self.open.set(self.open.get() + 1);
         self.tally.borrow_mut().current_recorder().counts.connections_opened += 1;
-        let config = self.shared.configs.get(at);
+        let config = self.shared.configs.get(origin);
         let (uses_left, idle_ns) = config.map_or((1, None), |config| (config.uses(number), config.idle_ns));
         let alarm = Rc::new(TaskAlarm::default());
         let idle = idle_ns.map(|idle_ns| {

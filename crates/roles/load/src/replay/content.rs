@@ -31,8 +31,8 @@ impl Default for ObjectBytes {
 impl ObjectBytes {
     /// Some bytes of the object from byte `at` on.
     pub fn from(&self, key: u64, at: u64) -> &[u8] {
-        let place = (key ^ (key >> 32)).wrapping_add(at) % POOL_BYTES as u64;
-        &self.0[place as usize..]
+        let start = (key ^ (key >> 32)).wrapping_add(at) % POOL_BYTES as u64;
+        &self.0[start as usize..]
     }
 
     /// True when the object has these bytes from `at` on.

@@ -189,18 +189,18 @@ async fn send_all(
         }
     }
     shared.stopped.set(interrupted);
-    let patience = tokio::time::sleep(DRAIN);
-    tokio::pin!(patience);
+    let drain_timer = tokio::time::sleep(DRAIN);
+    tokio::pin!(drain_timer);
     while shared.open.get() > 0 || (!interrupted && shared.scheduled.get() > 0) {
         tokio::select! {
             ended = &mut dispatching => ended?,
             () = shared.changed.notified() => {}
             _ = tick.tick() => shared.report_progress(watch),
-            () = &mut patience, if interrupted => break,
+            () = &mut drain_timer, if interrupted => break,
             () = &mut stop, if !interrupted => {
                 interrupted = true;
                 shared.stopped.set(true);
-                patience.as_mut().reset(tokio::time::Instant::now() + DRAIN);
+                drain_timer.as_mut().reset(tokio::time::Instant::now() + DRAIN);
             }
         }
     }
@@ -264,21 +264,22 @@ impl ReplayState {
     async fn send(&self, due_ns: u64, planned: Planned) {
         let Planned { client, requests, keep, .. } = planned;
         let sessions = self.options.tls.as_ref().map(|tls| self.sessions.for_client(tls, &client, keep));
-        let mut kept: Option<(Cow<'_, str>, Box<Upstream>)> = None;
+        let mut current: Option<(Cow<'_, str>, Box<Upstream>)> = None;
         let mut due_ns = due_ns;
         for request in &requests {
             let route = self.options.route(request);
             let key = route.key(&client, request);
-            let left = kept.take().filter(|(kept_key, _)| *kept_key == key).map(|(_, upstream)| upstream);
-            let connection = left.or_else(|| if keep { self.pool.take(&*key) } else { None });
+            let reusable =
+                current.take().filter(|(current_key, _)| *current_key == key).map(|(_, upstream)| upstream);
+            let connection = reusable.or_else(|| if keep { self.pool.take(&*key) } else { None });
             let number = self.begun.replace(self.begun.get() + 1);
             if let Some(simulated) = &self.options.simulated {
                 self.tally.borrow_mut().begin(simulated, request);
             }
             let (options, pool) = (&self.options, &self.pool);
             let context = ExchangeContext { route: &route, sessions: sessions.as_ref(), options, pool };
-            let (result, left) = exchange(request, number, connection, &context).await;
-            kept = left.map(|upstream| (key, upstream));
+            let (result, reusable) = exchange(request, number, connection, &context).await;
+            current = reusable.map(|upstream| (key, upstream));
             let next_ns = result.last_ns.unwrap_or_else(monotonic_ns);
             self.note(SentRequest { client: &client, request, due_ns, result: &result });
             due_ns = next_ns;
@@ -286,7 +287,7 @@ impl ReplayState {
                 break;
             }
         }
-        if let Some((key, connection)) = kept.filter(|_| keep) {
+        if let Some((key, connection)) = current.filter(|_| keep) {
             self.pool.keep(key.into(), connection);
         }
     }

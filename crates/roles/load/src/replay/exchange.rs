@@ -136,17 +136,17 @@ pub(crate) async fn exchange(
     let is_whole_url = options.forward && !matches!(context.route, ReplayRoute::Tunnel(_));
     request.write(&mut request_bytes, is_whole_url, &fields);
     let mut result = ExchangeResult { sent_ns: monotonic_ns(), ..ExchangeResult::default() };
-    let was_there = connection.is_some();
+    let was_open = connection.is_some();
     let first = attempt(request, &request_bytes, connection, context, expected.as_ref(), &mut result);
-    let mut left = bounded(first, options.timeout).await;
+    let mut outcome = bounded(first, options.timeout).await;
     // A connection that the other side closed just then says nothing about the request.
     let is_lost = |failed: &AttemptError| matches!(failed, AttemptError::Upstream(UpstreamError::Lost(_)));
-    if was_there && left.as_ref().err().is_some_and(is_lost) && result.first_ns.is_none() {
+    if was_open && outcome.as_ref().err().is_some_and(is_lost) && result.first_ns.is_none() {
         result.retried = true;
         let second = attempt(request, &request_bytes, None, context, expected.as_ref(), &mut result);
-        left = bounded(second, options.timeout).await;
+        outcome = bounded(second, options.timeout).await;
     }
-    match left {
+    match outcome {
         Ok(connection) => (result, connection),
         Err(failed) => {
             result.tls_failure = failed.of_tls(request);
@@ -159,15 +159,15 @@ pub(crate) async fn exchange(
 /// Bounds the time of a whole response, however it comes.
 async fn bounded<T>(
     attempt: impl Future<Output = Result<T, AttemptError>>,
-    patience: Duration,
+    limit: Duration,
 ) -> Result<T, AttemptError> {
-    tokio::time::timeout(patience, attempt).await.unwrap_or(Err(AttemptError::TimedOut))
+    tokio::time::timeout(limit, attempt).await.unwrap_or(Err(AttemptError::TimedOut))
 }
 
 async fn connect(
     request: &ReplayRequest,
     context: &ExchangeContext<'_>,
-    patience: UpstreamTimeouts,
+    timeouts: UpstreamTimeouts,
     result: &mut ExchangeResult,
 ) -> Result<Box<Upstream>, AttemptError> {
     let (to, pool) = (context.options.to, context.pool);
@@ -176,20 +176,20 @@ async fn connect(
         begun.map_err(|error| UpstreamError::Tls(to, error))
     };
     let mut upstream = match context.route {
-        ReplayRoute::Clear => pool.open(to, None, patience).await?,
-        ReplayRoute::Secured => pool.open(to, session()?, patience).await?,
+        ReplayRoute::Clear => pool.open(to, None, timeouts).await?,
+        ReplayRoute::Secured => pool.open(to, session()?, timeouts).await?,
         ReplayRoute::Tunnel(authority) => {
-            let mut tunnel = pool.open(to, None, patience).await?;
+            let mut tunnel = pool.open(to, None, timeouts).await?;
             result.connected_ns = Some(monotonic_ns());
             let request_bytes = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
-            tunnel.send(&[request_bytes.as_bytes()], patience).await?;
-            let status = tunnel.final_head(patience.response, |received| received.head.status).await?;
+            tunnel.send(&[request_bytes.as_bytes()], timeouts).await?;
+            let status = tunnel.final_head(timeouts.response, |received| received.head.status).await?;
             // Any 2xx opens the tunnel (RFC 9110, 9.3.6).
             if !(200..300).contains(&status) {
                 return Err(AttemptError::NoTunnel(status));
             }
             if let Some(session) = session()? {
-                tunnel.secure(session, patience).await?;
+                tunnel.secure(session, timeouts).await?;
             }
             tunnel
         }
@@ -209,15 +209,15 @@ async fn attempt(
     result: &mut ExchangeResult,
 ) -> Result<Option<Box<Upstream>>, AttemptError> {
     let limit = context.options.timeout;
-    let patience = UpstreamTimeouts { connect: limit, response: limit };
+    let timeouts = UpstreamTimeouts { connect: limit, response: limit };
     let mut upstream = match connection {
         Some(upstream) => upstream,
-        None => connect(request, context, patience, result).await?,
+        None => connect(request, context, timeouts, result).await?,
     };
-    upstream.send(&[request_bytes], patience).await?;
+    upstream.send(&[request_bytes], timeouts).await?;
     let method = request.method();
     let received = upstream
-        .final_head(patience.response, |received| {
+        .final_head(timeouts.response, |received| {
             let head = &received.head;
             result.status = Some(head.status);
             result.head_bytes += received.bytes.len() as u64;
@@ -229,7 +229,7 @@ async fn attempt(
     let (status, framing, persists, mark) = received?;
     let mut check = expected.map(|expected| ResponseCheck::new(expected, mark, status));
     let mut body = BodyReader::new(framing);
-    while let Some(chunk) = body.next(&mut upstream.connection, patience.response).await? {
+    while let Some(chunk) = body.next(&mut upstream.connection, timeouts.response).await? {
         if let Some(check) = &mut check {
             check.take(result.body_bytes, &chunk);
         }

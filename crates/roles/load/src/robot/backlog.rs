@@ -30,7 +30,7 @@ pub const BURST_NS: u64 = 1_000_000;
 const DRAIN_FACTOR: u64 = 2;
 /// And at most as many, however many requests are in flight.
 const MAX_DRAIN_FACTOR: u64 = 20;
-/// A delay of this part of the last one, or more, goes on with it where it can be felt for longer.
+/// A delay of at least this fraction of the last one extends it, if its effect lasts longer.
 const SIMILAR_DIVISOR: u64 = 2;
 
 /// The last two times that Assay was late, and until when each can be felt.

@@ -74,7 +74,7 @@ impl RobotConnection {
 /// Requests behind the one whose turn it is.
 #[derive(Debug)]
 pub struct ConnectionPipeline {
-    /// Most requests that may be under way, with the one whose turn it is.
+    /// Limit of requests under way, including the one whose turn it is.
     pub depth: u16,
     /// The requests behind the first have yet to be written, each when its turn comes.
     pub is_unwritten: bool,

@@ -106,7 +106,7 @@ pub enum ResponseKind {
     Challenged,
     /// The expectation is refused (417): the request is sent again without `Expect`.
     ExpectationFailed,
-    /// The fault on purpose came through.
+    /// The injected fault arrived as intended.
     Fault,
     /// The origin aborts the body on purpose, and has announced after how many bytes.
     OriginAborted,

@@ -99,8 +99,8 @@ impl AuthStates {
         let was_rejected = space.received_credentials(sent_credentials) && !is_stale;
         let state = if was_rejected { AuthState::Rejected } else { state };
         let known = match known {
-            Some(place) if self.spaces[place].1 == AuthState::Rejected => return false,
-            Some(place) => place,
+            Some(index) if self.spaces[index].1 == AuthState::Rejected => return false,
+            Some(index) => index,
             None => {
                 self.spaces.push((space, AuthState::Rejected));
                 self.spaces.len() - 1
@@ -120,7 +120,7 @@ impl AuthStates {
         let mut sent_credentials = SentCredentials::default();
         let (user, password) = (login.user.as_bytes(), login.password.as_bytes());
         for (space, state) in &mut self.spaces {
-            let (name, is_sent) = match space {
+            let (name, was_sent) = match space {
                 ProtectionSpace::Origin(origin) if *origin != auth_request.origin => continue,
                 ProtectionSpace::Origin(_) => (&b"Authorization: "[..], &mut sent_credentials.origin),
                 ProtectionSpace::Target => (&b"Proxy-Authorization: "[..], &mut sent_credentials.target),
@@ -143,7 +143,7 @@ impl AuthStates {
                 AuthState::Basic | AuthState::Rejected => write_basic(user, password, out),
             }
             out.extend_from_slice(b"\r\n");
-            *is_sent = true;
+            *was_sent = true;
         }
         sent_credentials
     }

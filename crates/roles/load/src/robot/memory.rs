@@ -155,14 +155,14 @@ impl RobotMemory {
         for field in head.headers().filter(|field| field.is("Set-Cookie")) {
             let Some(cookie) = SetCookie::parse(field.value).filter(|_| limit > 0) else { continue };
             let known = self.jars.iter().position(|(other, _)| *other == origin);
-            let place = known.unwrap_or_else(|| {
+            let index = known.unwrap_or_else(|| {
                 if self.jars.len() >= MOST_JARS {
                     self.jars.remove(0);
                 }
                 self.jars.push((origin, Jar::new(limit)));
                 self.jars.len() - 1
             });
-            self.jars[place].1.store(&cookie, now_s);
+            self.jars[index].1.store(&cookie, now_s);
             taken += 1;
         }
         taken

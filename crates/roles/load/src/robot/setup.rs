@@ -270,7 +270,7 @@ impl RobotSetup {
         group.http_versions.pick(unit).copied().unwrap_or(HttpVersion::Http11)
     }
 
-    /// Most requests on a robot's connection, at least one; `serial` counts its connections. Without a limit, that is
+    /// Limit of requests on a robot's connection, at least one; `serial` counts its connections. Without a limit, that is
     /// one over HTTP/1 and any number over HTTP/2.
     pub fn uses_of(&self, robot: RobotIndex, version: HttpVersion, group: u16, serial: u32) -> u32 {
         let Some(limit) = &self.groups[usize::from(group)].use_limit else {
@@ -281,7 +281,7 @@ impl RobotSetup {
         u32::try_from(uses).unwrap_or(u32::MAX).max(1)
     }
 
-    /// Most requests that may be under way on a robot's connection, at least one.
+    /// Limit of requests under way on a robot's connection, at least one.
     pub fn depth_of(&self, robot: RobotIndex, version: HttpVersion, group: u16, serial: u32) -> u16 {
         let Some(depth) = &self.groups[usize::from(group)].depth else { return 1 };
         if version != HttpVersion::Http11 {

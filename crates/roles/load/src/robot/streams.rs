@@ -8,10 +8,10 @@ use assay_measurement::counts::RobotCounts;
 use super::response::ResponseReader;
 use super::xact::XactKey;
 
-/// Most bytes of bodies that may be on their way to one connection. Robots check what they read at once, so a window is no
+/// Upper bound on the body bytes in transit to one connection. Robots check what they read at once, so a window is no
 /// limit to what they hold.
 const CONNECTION_WINDOW: u32 = 16 << 20;
-/// Most bytes of bodies that may be on their way on one stream.
+/// Upper bound on the body bytes in transit on one stream.
 const STREAM_WINDOW: u32 = 4 << 20;
 
 /// An xact on its stream.

@@ -1,4 +1,4 @@
-//! Time-outs of xacts. An xact fails when its lifetime is over, wherever it is by then: waiting for a connection, on its
+//! Timeouts of xacts. An xact fails when its lifetime is over, wherever it is by then: waiting for a connection, on its
 //! way, or receiving its response.
 //!
 //! One behind others on its connection (see [`super::pipeline`]) is given up when its turn comes: those before it are not

@@ -43,7 +43,7 @@ pub enum RobotTimerEvent {
 /// What a worker acts on, with the delays that it passes on to what it does.
 #[derive(Debug, Clone, Copy)]
 pub struct Trigger {
-    /// Time for which the bytes that came lay unread, in microseconds; 0 for a timer.
+    /// Time for which the received bytes lay unread, in microseconds; 0 for a timer.
     pub unread_us: u32,
     /// The xact whose connection or stream has become free.
     pub released: Option<ReleasedXact>,
@@ -62,7 +62,7 @@ impl Trigger {
     /// Nothing lay unread: a timer, or a socket that can be written to.
     pub const UNDELAYED: Trigger = Trigger::bytes(0);
 
-    /// Bytes that had lain unread for so many microseconds.
+    /// Trigger by bytes that lay unread for `unread_us` microseconds.
     pub const fn bytes(unread_us: u32) -> Self {
         Self { unread_us, released: None }
     }
@@ -124,7 +124,7 @@ pub struct Robot {
 #[derive(Debug)]
 pub struct BestEffort {
     pub stream: ClosedRobot,
-    /// Most requests under way at a time.
+    /// Limit of concurrent requests.
     pub most: u32,
     /// Requests under way, or scheduled.
     pub busy: u32,
@@ -185,7 +185,7 @@ impl Worker {
         }
     }
 
-    /// Counts fill that came due.
+    /// Counts the fill that is due.
     pub fn count_fill(&self, phase: u16, bytes: u64) {
         let WorkerProgress { fill_objects, fill_bytes, .. } = self.progress();
         fill_objects.store(fill_objects.load(Relaxed) + 1, Relaxed);

@@ -21,7 +21,7 @@ use crate::tally::{Instants, OwnDelays, micros};
 use assay_net::rx_timestamps::min_unread_us;
 
 new_key_type! {
-    /// Key of an xact that is under way or waits. A key of one that has ended finds nothing, whatever came since.
+    /// Key of an xact that is under way or waits. The key of an ended xact finds nothing, even if its slot is reused.
     pub struct XactKey;
     /// Key of a page, likewise.
     pub struct PageKey;
@@ -111,7 +111,7 @@ impl Xact {
         }
     }
 
-    /// Instants of an xact that ends at `end_ns`; it came to those that are missing no sooner.
+    /// Instants of an xact that ends at `end_ns`; steps that it has not reached count as at that instant.
     pub fn instants(&self, end_ns: u64) -> Instants {
         Instants {
             begin: self.due_ns + u64::from(self.begun_late_us()) * 1_000,
@@ -141,8 +141,8 @@ impl Xact {
         self.own.first_us = unread_us - min_unread_us(unread_us);
     }
 
-    /// Instant at which bytes that are read now had come for certain, having lain unread for `unread_us` by the
-    /// kernel's stamp: not before any bytes that came earlier.
+    /// Instant by which bytes that are read now had certainly arrived, having lain unread for `unread_us` by the
+    /// kernel's timestamp: never before bytes that arrived earlier.
     #[inline]
     pub fn received_ns(&self, read_ns: u64, unread_us: u32) -> u64 {
         let received_ns = read_ns.saturating_sub(u64::from(min_unread_us(unread_us)) * 1_000);

@@ -240,8 +240,8 @@ mod tests {
             };
             let xact = XactId { robot: 0, number: at_us, place: 0 };
             let counted = Some(ReceivedBody { phase, body_bytes: 10 });
-            let finished_workers = IdealEvent::Ended { xact, at_us: at_us + 10, counted };
-            vec![IdealEvent::Sent { lookup, basic: Some(xact) }, finished_workers]
+            let ended = IdealEvent::Ended { xact, at_us: at_us + 10, counted };
+            vec![IdealEvent::Sent { lookup, basic: Some(xact) }, ended]
         };
         let mut merger = merger(2);
         merger.add(WorkerSnapshot { ideal_events: ideal_events(500, 1), ..snapshot(0, &[]) });

@@ -102,8 +102,8 @@ mod tests {
         RequestHead { method: b"POST", scheme: b"http", authority: b"a.test:80", path: b"/assay/health" };
 
     /// Does what can be done now; whether it has ended.
-    async fn turn(stream_request: &mut Http2Connection) -> bool {
-        poll_fn(|context| Poll::Ready(stream_request.poll(context).is_ready())).await
+    async fn turn(connection: &mut Http2Connection) -> bool {
+        poll_fn(|context| Poll::Ready(connection.poll(context).is_ready())).await
     }
 
     /// An upload has begun, and the alarm rings as late as that of a thread that did not run meanwhile: whether the request goes on, and whether
@@ -116,27 +116,27 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let transport = worker.shared.accept(listener.accept().await.unwrap().0, 0).unwrap();
-        let mut stream_request = Http2Connection::new(worker, transport, 0);
+        let mut connection = Http2Connection::new(worker, transport, 0);
         let mut client = Client::client(Config::default());
         let stream = client.request(&HEAD, std::iter::empty(), false).unwrap();
         socket.write_all(client.output()).unwrap();
         client.wrote(client.output().len());
-        while stream_request.load == 0 {
-            assert!(!turn(&mut stream_request).await);
+        while connection.load == 0 {
+            assert!(!turn(&mut connection).await);
             tokio::task::yield_now().await;
         }
         if has_more {
-            assert!(!turn(&mut stream_request).await, "all is read");
+            assert!(!turn(&mut connection).await, "all is read");
             client.data(stream, b"more", false).unwrap();
             socket.write_all(client.output()).unwrap();
-            stream_request.transport.socket().readable().await.unwrap();
+            connection.transport.socket().readable().await.unwrap();
         }
         // As long as the machine has run, and that is over.
-        (stream_request.used_ns, stream_request.read_ns) = (0, 0);
-        stream_request.idle.as_mut().unwrap().0 = monotonic_ns();
-        stream_request.alarm.fire_idle();
-        turn(&mut stream_request).await;
-        (stream_request.load == 1, stream_request.wire.is_closing())
+        (connection.used_ns, connection.read_ns) = (0, 0);
+        connection.idle.as_mut().unwrap().0 = monotonic_ns();
+        connection.alarm.fire_idle();
+        turn(&mut connection).await;
+        (connection.load == 1, connection.wire.is_closing())
     }
 
     #[test]
