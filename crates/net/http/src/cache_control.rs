@@ -13,7 +13,7 @@ pub const MAX_DELTA_S: u64 = 1 << 31;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaxStale {
     Any,
-    /// Stale by no more than so many seconds.
+    /// Upper bound on the staleness, in seconds.
     Seconds(u64),
 }
 

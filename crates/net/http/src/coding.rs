@@ -52,9 +52,9 @@ impl Accepted {
 
     /// Reads all `Accept-Encoding` fields of a request; none at all is [`Accepted::ANYTHING`].
     pub fn parse<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> Self {
-        let (mut identity, mut gzip, mut others, mut said) = (None, None, None, false);
+        let (mut identity, mut gzip, mut others, mut is_present) = (None, None, None, false);
         for value in values {
-            said = true;
+            is_present = true;
             for member in list(value) {
                 let (name, quality) = weighed(member);
                 match Coding::from_name(name) {
@@ -65,7 +65,7 @@ impl Accepted {
                 }
             }
         }
-        if !said {
+        if !is_present {
             return Self::ANYTHING;
         }
         // Identity is acceptable unless it is excluded by name, or by `*;q=0`; but liked less than what is named.
@@ -138,7 +138,7 @@ const LEVEL: u32 = 2;
 /// log2 of the window.
 const WINDOW_BITS: u8 = 15;
 /// Room that is made before more is written.
-const ROOM_BYTES: usize = 16 * 1024;
+const BUFFER_BYTES: usize = 16 * 1024;
 
 /// Codes bytes with gzip. One is reused for many bodies: it is large, and making it costs as much as coding a small body.
 #[derive(Debug)]
@@ -169,8 +169,8 @@ impl GzipWriter {
 
     fn push(&mut self, mut piece: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
         loop {
-            if out.capacity() - out.len() < ROOM_BYTES / 2 {
-                out.reserve(ROOM_BYTES);
+            if out.capacity() - out.len() < BUFFER_BYTES / 2 {
+                out.reserve(BUFFER_BYTES);
             }
             let before = self.compress.total_in();
             let status = self.compress.compress_vec(piece, out, flush);
@@ -202,7 +202,7 @@ pub enum GzipError {
 #[derive(Debug)]
 pub struct GzipReader {
     decompress: Decompress,
-    room: Box<[u8]>,
+    buffer: Box<[u8]>,
     /// Bytes that may still come out.
     left: u64,
     limit: u64,
@@ -215,7 +215,7 @@ impl GzipReader {
     pub fn new(limit: u64) -> Self {
         Self {
             decompress: Decompress::new_gzip(WINDOW_BITS),
-            room: vec![0; ROOM_BYTES].into(),
+            buffer: vec![0; BUFFER_BYTES].into(),
             left: limit,
             limit,
             is_done: false,
@@ -244,21 +244,21 @@ impl GzipReader {
             let (read, made) = (self.decompress.total_in(), self.decompress.total_out());
             let status = self
                 .decompress
-                .decompress(input, &mut self.room, FlushDecompress::None)
+                .decompress(input, &mut self.buffer, FlushDecompress::None)
                 .map_err(|_| GzipError::Corrupt)?;
             let read = (self.decompress.total_in() - read) as usize;
             let made = (self.decompress.total_out() - made) as usize;
             input = &input[read..];
             self.left = self.left.checked_sub(made as u64).ok_or(GzipError::TooLong(self.limit))?;
             if made > 0 {
-                sink(&self.room[..made]);
+                sink(&self.buffer[..made]);
             }
             self.is_done |= status == Status::StreamEnd;
             let stuck = read == 0 && made == 0;
             if stuck && !input.is_empty() {
                 return Err(GzipError::Corrupt);
             }
-            if input.is_empty() && made < self.room.len() {
+            if input.is_empty() && made < self.buffer.len() {
                 return Ok(());
             }
         }

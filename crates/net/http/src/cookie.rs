@@ -120,7 +120,7 @@ fn write_pair(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
 
 /// A cookie that is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Kept {
+struct StoredCookie {
     /// Name, `=`, value: as it is sent.
     text: Box<[u8]>,
     name_bytes: usize,
@@ -131,49 +131,50 @@ struct Kept {
 /// The cookies that one client keeps for one server: the newest first, and no more than a limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Jar {
-    kept: Vec<Kept>,
+    cookies: Vec<StoredCookie>,
     limit: usize,
 }
 
 impl Jar {
     /// Keeps up to `limit` cookies; the oldest make room.
     pub fn new(limit: usize) -> Self {
-        Self { kept: Vec::new(), limit }
+        Self { cookies: Vec::new(), limit }
     }
 
     /// Number of cookies in it.
     pub fn len(&self) -> usize {
-        self.kept.len()
+        self.cookies.len()
     }
 
     /// True when nothing is in it.
     pub fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+        self.cookies.is_empty()
     }
 
     /// Takes a cookie in, instead of one with the same name and path. One that is to be forgotten at once is.
     pub fn store(&mut self, cookie: &SetCookie<'_>, now_s: u64) {
         let path = cookie.path.unwrap_or(b"/");
-        self.kept.retain(|kept| kept.name() != cookie.name || *kept.path != *path);
+        self.cookies.retain(|stored| stored.name() != cookie.name || *stored.path != *path);
         let forgotten_s = cookie.forgotten_s(now_s);
         if self.limit == 0 || forgotten_s.is_some_and(|at_s| at_s <= now_s) {
             return;
         }
-        self.kept.truncate(self.limit - 1);
+        self.cookies.truncate(self.limit - 1);
         let mut text = Vec::with_capacity(cookie.name.len() + 1 + cookie.value.len());
         write_pair(cookie.name, cookie.value, &mut text);
-        let kept = Kept { text: text.into(), name_bytes: cookie.name.len(), path: path.into(), forgotten_s };
-        self.kept.insert(0, kept);
+        let stored =
+            StoredCookie { text: text.into(), name_bytes: cookie.name.len(), path: path.into(), forgotten_s };
+        self.cookies.insert(0, stored);
     }
 
     /// Appends the value of the `Cookie` field of a request for `path`; false: there is none to send.
     pub fn write(&self, path: &[u8], now_s: u64, out: &mut Vec<u8>) -> bool {
         let mut any = false;
-        for kept in self.kept.iter().filter(|kept| kept.is_sent(path, now_s)) {
+        for stored in self.cookies.iter().filter(|stored| stored.is_sent(path, now_s)) {
             if any {
                 out.extend_from_slice(b"; ");
             }
-            out.extend_from_slice(&kept.text);
+            out.extend_from_slice(&stored.text);
             any = true;
         }
         any
@@ -181,11 +182,11 @@ impl Jar {
 
     /// The session ends: what was kept for it is forgotten.
     pub fn end_session(&mut self) {
-        self.kept.retain(|kept| kept.forgotten_s.is_some());
+        self.cookies.retain(|stored| stored.forgotten_s.is_some());
     }
 }
 
-impl Kept {
+impl StoredCookie {
     fn name(&self) -> &[u8] {
         &self.text[..self.name_bytes]
     }

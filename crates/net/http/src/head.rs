@@ -16,7 +16,7 @@ use crate::field::{Field, Fields, decimal, has_token, tokens};
 
 /// Longest head that is accepted, in bytes.
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// Most header fields that are accepted.
+/// Upper bound on the header fields that are accepted.
 pub const MAX_HEADERS: usize = 100;
 /// Message for a head for which [`has_bare_line_feed`] holds.
 const BARE_LINE_FEED: &str = "a line of the head ends with LF alone";

@@ -31,7 +31,7 @@ pub enum TargetError {
 }
 
 impl TargetError {
-    /// The status that says so.
+    /// Status of the response.
     pub fn status(self) -> u16 {
         match self {
             TargetError::Form | TargetError::Character | TargetError::Authority => 400,

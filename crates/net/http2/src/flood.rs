@@ -22,9 +22,9 @@ const UPDATE_BYTES: usize = 256;
 /// Updates to be expected for each DATA frame however short it is, and for each stream that is opened: one for the stream, and one
 /// for the connection.
 const PAIR_OF_UPDATES: u32 = 2;
-/// Most updates that are expected at a time: for 64 MiB of data that a peer reads in the smallest pieces, or gigabytes in usual
+/// Upper bound on the updates expected at a time: for 64 MiB of data that a peer reads in the smallest pieces, or gigabytes in usual
 /// ones. Without a bound, a long download would allow for a long flood.
-const MOST_UPDATES: u32 = (64 << 20) / UPDATE_BYTES as u32;
+const MAX_UPDATES: u32 = (64 << 20) / UPDATE_BYTES as u32;
 /// CONTINUATION frames of one header block.
 pub const MAX_CONTINUATIONS: u32 = 32;
 /// Messages in a second that were malformed, beyond those that were not.
@@ -36,8 +36,8 @@ pub const MAX_PENDING: u32 = 1000;
 /// Frames that may still come on a stream that this side has reset, for as long as its peer does not know: an interim response, a
 /// response, trailers, and an empty DATA frame.
 const LATE_FRAMES: u32 = 4;
-/// Most late frames that are expected at a time: there is no need to remember more than the connection does of such streams.
-const MOST_LATE_FRAMES: u32 = 1024;
+/// Upper bound on the late frames expected at a time: there is no need to remember more than the connection does of such streams.
+const MAX_LATE_FRAMES: u32 = 1024;
 
 /// Kind of flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -117,7 +117,7 @@ impl Counters {
 
     /// Counts a stream that this side has reset.
     pub(crate) fn has_reset(&mut self) {
-        self.late = (self.late + LATE_FRAMES).min(MOST_LATE_FRAMES);
+        self.late = (self.late + LATE_FRAMES).min(MAX_LATE_FRAMES);
     }
 
     /// A frame on a stream that has ended, of which nothing is used.
@@ -147,11 +147,11 @@ impl Counters {
         self.sent(0);
     }
 
-    /// A DATA frame was sent with so many bytes, which the peer will give back.
+    /// Records a sent DATA frame of `bytes` bytes, which the peer will return to the window.
     #[inline]
     pub(crate) fn sent(&mut self, bytes: usize) {
         let more = PAIR_OF_UPDATES + (bytes / UPDATE_BYTES) as u32;
-        self.expected_updates = (self.expected_updates + more).min(MOST_UPDATES);
+        self.expected_updates = (self.expected_updates + more).min(MAX_UPDATES);
     }
 
     pub(crate) fn window_update(&mut self) -> Result<(), Flood> {

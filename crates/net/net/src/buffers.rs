@@ -79,8 +79,8 @@ impl BufferPool {
         cx: &mut Context<'_>,
         take: impl FnOnce(&[u8]) -> T,
     ) -> Poll<io::Result<T>> {
-        let mut room = self.scratch.borrow_mut();
-        let mut filled = ReadBuf::new(&mut room);
+        let mut buffer = self.scratch.borrow_mut();
+        let mut filled = ReadBuf::new(&mut buffer);
         ready!(Pin::new(stream).poll_read(cx, &mut filled))?;
         Poll::Ready(Ok(take(filled.filled())))
     }
@@ -251,7 +251,7 @@ fn poll_write_once<'p, const MOST: usize>(
 mod tests {
     use super::*;
 
-    /// Takes so many bytes, and no more.
+    /// Accepts this number of bytes, and no more.
     struct Takes(usize);
 
     impl AsyncWrite for Takes {

@@ -322,9 +322,9 @@ impl TlsState {
         }
         self.flush(socket)?;
         while self.ended_ns.is_none() {
-            let (read, length) = EARLY.with_borrow_mut(|room| {
-                let (read, length) = self.read(socket, MAX_OPERATION_BYTES, room, Timestamping::Untold)?;
-                self.early.extend_from_slice(&room[..read.length]);
+            let (read, length) = EARLY.with_borrow_mut(|buffer| {
+                let (read, length) = self.read(socket, MAX_OPERATION_BYTES, buffer, Timestamping::Untold)?;
+                self.early.extend_from_slice(&buffer[..read.length]);
                 Ok::<_, io::Error>((read, length))
             })?;
             if length == 0 {
@@ -405,8 +405,8 @@ impl TlsState {
             let mut length = 0;
             let mut fits = true;
             let mut plain = |plain: &[u8]| match into.get_mut(length..length + plain.len()) {
-                Some(room) => {
-                    room.copy_from_slice(plain);
+                Some(buffer) => {
+                    buffer.copy_from_slice(plain);
                     length += plain.len();
                 }
                 None => fits = false,
@@ -442,8 +442,8 @@ impl TlsState {
             parts => GATHERED.with_borrow_mut(|gathered| {
                 gathered.clear();
                 for part in parts {
-                    let room = MAX_OPERATION_BYTES - gathered.len();
-                    gathered.extend_from_slice(&part[..part.len().min(room)]);
+                    let remaining = MAX_OPERATION_BYTES - gathered.len();
+                    gathered.extend_from_slice(&part[..part.len().min(remaining)]);
                 }
                 self.seal(socket, gathered)
             }),
@@ -452,17 +452,17 @@ impl TlsState {
 
     /// Seals bytes and gives the socket as much of the records as it takes.
     fn seal(&mut self, socket: &impl Descriptor, plain: &[u8]) -> io::Result<usize> {
-        OUTGOING.with_borrow_mut(|room| {
+        OUTGOING.with_borrow_mut(|buffer| {
             let most = sealed_bytes(plain.len());
-            if room.len() < most {
-                room.resize(most, 0);
+            if buffer.len() < most {
+                buffer.resize(most, 0);
             }
-            let sealed = self.session.seal_into(plain, room, &mut self.unsent).map_err(failed)?;
+            let sealed = self.session.seal_into(plain, buffer, &mut self.unsent).map_err(failed)?;
             if self.unsent.is_empty() {
-                self.give(socket, &room[..sealed])?;
+                self.give(socket, &buffer[..sealed])?;
             } else {
                 let mut out = std::mem::take(&mut self.unsent);
-                out.extend_from_slice(&room[..sealed]);
+                out.extend_from_slice(&buffer[..sealed]);
                 self.give(socket, &out)?;
             }
             Ok(plain.len())

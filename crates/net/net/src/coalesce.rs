@@ -7,7 +7,7 @@
 //!
 //! A thread that sends requests ([`ResponseCoalescer`]): rests hardly affect measurements. A rest is never more than one part in
 //! [`SHARE`] of the time within which the quickest eighth of all responses come ([`LowQuantile`]), nor of the mean response time, which
-//! is the number under way times the gap between two responses, and never more than [`MAX_REST_NS`]. The mean alone would not do:
+//! is the number under way times the gap between two responses, and never more than [`MAX_PAUSE_NS`]. The mean alone would not do:
 //! where a few slow responses make it, a small part of it is much to the quick ones. There is no rest while something is about to
 //! be due, with few under way, or when responses come far apart.
 //!
@@ -16,19 +16,19 @@
 //! two of them, near its limit though it is. Over connections that stay, it finds work without sleeping, and a rest would
 //! only delay.
 
-/// Upper bound on a rest, as a part of a quick response's time and of the mean: one in so many.
+/// Upper bound on a pause, as the divisor of a quick response's time and of the mean.
 const SHARE: u64 = 24;
-/// Upper bound on a rest.
-const MAX_REST_NS: u64 = 50_000;
-/// Responses that must be expected during a rest, or it costs more than it saves.
+/// Upper bound on a pause.
+const MAX_PAUSE_NS: u64 = 50_000;
+/// Responses that must be expected during a pause, or it costs more than it saves.
 const MIN_RESPONSES: u64 = 2;
-/// A rest may last this much longer than intended; beyond that, due requests would be late.
+/// A pause may last this much longer than intended; beyond that, due requests would be late.
 const OVERSLEEP_NS: u64 = 100_000;
 /// Number of polls over which the gap between arrivals is averaged.
 const AVERAGED_OVER: u64 = 8;
-/// The quantile that [`LowQuantile`] tracks: one in so many.
+/// Inverse of the quantile that [`LowQuantile`] tracks.
 const QUANTILE_ONE_IN: u64 = 8;
-/// Step of [`LowQuantile`] per response, as a part of its value: one in so many.
+/// Step of [`LowQuantile`] per response, as the divisor of its value.
 const QUANTILE_STEP: u64 = 256;
 
 /// Running estimate of a low quantile of response times: each response that is quicker lowers it by as much as seven slower ones raise it,
@@ -81,9 +81,9 @@ impl ArrivalGap {
 pub struct ResponseCoalescer(ArrivalGap);
 
 impl ResponseCoalescer {
-    /// Length of the rest before a wait at `now_ns`, with `arrived` messages since the last call, `in_flight` requests, the quickest of
+    /// Length of the pause before a wait at `now_ns`, with `arrived` messages since the last call, `in_flight` requests, the quickest of
     /// which take `quick`, and work to do at `due_ns`.
-    pub fn rest_ns(
+    pub fn pause_ns(
         &mut self,
         now_ns: u64,
         arrived: u32,
@@ -92,14 +92,14 @@ impl ResponseCoalescer {
         due_ns: Option<u64>,
     ) -> u64 {
         if arrived > 0 {
-            self.0.record(now_ns, arrived, MAX_REST_NS);
+            self.0.record(now_ns, arrived, MAX_PAUSE_NS);
         }
         let gap_ns = self.0.gap_ns;
         let mean_ns = in_flight.saturating_mul(gap_ns);
-        let rest_ns = (mean_ns.min(quick.ns()) / SHARE).min(MAX_REST_NS);
-        let is_worth_it = rest_ns > 0 && rest_ns >= gap_ns * MIN_RESPONSES;
-        let is_free = due_ns.is_none_or(|due_ns| due_ns > now_ns + rest_ns + OVERSLEEP_NS);
-        if arrived > 0 && is_worth_it && is_free { rest_ns } else { 0 }
+        let pause_ns = (mean_ns.min(quick.ns()) / SHARE).min(MAX_PAUSE_NS);
+        let is_worth_it = pause_ns > 0 && pause_ns >= gap_ns * MIN_RESPONSES;
+        let is_free = due_ns.is_none_or(|due_ns| due_ns > now_ns + pause_ns + OVERSLEEP_NS);
+        if arrived > 0 && is_worth_it && is_free { pause_ns } else { 0 }
     }
 }
 
@@ -108,9 +108,9 @@ impl ResponseCoalescer {
 pub struct ConnectionCoalescer(ArrivalGap);
 
 impl ConnectionCoalescer {
-    /// Length of the rest before a wait at `now_ns`, `longest_ns` at most, with `arrived` messages from either side and so many new
+    /// Length of the pause before a wait at `now_ns`, up to `longest_ns`, with `arrived` messages from either side and the number of new
     /// `connections` since the last call.
-    pub fn rest_ns(&mut self, now_ns: u64, arrived: u32, connections: u32, longest_ns: u64) -> u64 {
+    pub fn pause_ns(&mut self, now_ns: u64, arrived: u32, connections: u32, longest_ns: u64) -> u64 {
         if connections > 0 {
             self.0.record(now_ns, connections, longest_ns.saturating_mul(2));
         }
@@ -145,7 +145,7 @@ mod tests {
         (0..100)
             .map(|_| {
                 now_ns += gap_ns * u64::from(batch);
-                coalescer.rest_ns(now_ns, batch, in_flight, quick, due_in_ns.map(|due| now_ns + due))
+                coalescer.pause_ns(now_ns, batch, in_flight, quick, due_in_ns.map(|due| now_ns + due))
             })
             .last()
             .unwrap_or(0)
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn it_rests_where_many_responses_come_in_quick_succession() {
         assert_eq!(settled(10_000, 1, 64, None) / 1_000, 26, "64 * 10 µs / 24");
-        assert_eq!(settled(10_000, 5, 1_000, None), MAX_REST_NS);
+        assert_eq!(settled(10_000, 5, 1_000, None), MAX_PAUSE_NS);
     }
 
     #[test]
@@ -191,8 +191,8 @@ mod tests {
     #[test]
     fn it_rests_once_after_something_came_and_then_waits() {
         let mut coalescer = ResponseCoalescer(ArrivalGap { last_ns: 1_000_000, gap_ns: 10_000 });
-        assert!(coalescer.rest_ns(1_010_000, 1, 64, SLOW, None) > 0);
-        assert_eq!(coalescer.rest_ns(1_060_000, 0, 64, SLOW, None), 0);
+        assert!(coalescer.pause_ns(1_010_000, 1, 64, SLOW, None) > 0);
+        assert_eq!(coalescer.pause_ns(1_060_000, 0, 64, SLOW, None), 0);
     }
 
     /// The last rest of a thread in between to which a connection comes every `gap_ns`, so many at once.
@@ -201,7 +201,7 @@ mod tests {
         (0..100)
             .map(|_| {
                 now_ns += gap_ns * u64::from(batch);
-                coalescer.rest_ns(now_ns, batch, batch, longest_ns)
+                coalescer.pause_ns(now_ns, batch, batch, longest_ns)
             })
             .last()
             .unwrap_or(0)
@@ -223,12 +223,12 @@ mod tests {
     fn a_thread_in_between_never_rests_over_connections_that_stay() {
         let mut coalescer = ConnectionCoalescer(ArrivalGap { last_ns: 1_000_000, gap_ns: 10_000 });
         assert_eq!(
-            coalescer.rest_ns(1_010_000, 1, 0, 50_000),
+            coalescer.pause_ns(1_010_000, 1, 0, 50_000),
             50_000,
             "a response, and connections come as well"
         );
-        assert_eq!(coalescer.rest_ns(1_020_000, 0, 0, 50_000), 0, "it has just rested, and nothing came");
-        assert_eq!(coalescer.rest_ns(1_060_000, 1, 0, 50_000), 0, "connections have ceased to come");
+        assert_eq!(coalescer.pause_ns(1_020_000, 0, 0, 50_000), 0, "it has just rested, and nothing came");
+        assert_eq!(coalescer.pause_ns(1_060_000, 1, 0, 50_000), 0, "connections have ceased to come");
     }
 
     #[test]
@@ -239,9 +239,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_rest_is_a_small_part_of_the_mean_response_time(gap_ns in 1u64..200_000, in_flight in 0u64..100_000) {
-            let rest_ns = settled(gap_ns, 1, in_flight, None);
+            let pause_ns = settled(gap_ns, 1, in_flight, None);
             // The average is rounded up a little.
-            prop_assert!(rest_ns <= (in_flight * (gap_ns + AVERAGED_OVER)).div_ceil(SHARE).min(MAX_REST_NS));
+            prop_assert!(pause_ns <= (in_flight * (gap_ns + AVERAGED_OVER)).div_ceil(SHARE).min(MAX_PAUSE_NS));
         }
     }
 }

@@ -23,22 +23,27 @@ const RECHECK: Duration = Duration::from_millis(50);
 type BusySince = Rc<Cell<Option<Instant>>>;
 
 pub struct ConnectionLimit {
-    most: usize,
+    max_slots: usize,
     /// Connections that have a slot, in the order in which they began to wait for a request.
-    taken: RefCell<Vec<(BusySince, AbortHandle)>>,
+    slots: RefCell<Vec<(BusySince, AbortHandle)>>,
     changed: Notify,
     dismissed: Cell<u64>,
 }
 
-/// The slot of a connection: notes whether a request is being served on it.
+/// Slot of a connection; records whether a request is being served on it.
 pub struct ConnectionSlot {
-    places: Rc<ConnectionLimit>,
+    limit: Rc<ConnectionLimit>,
     busy: BusySince,
 }
 
 impl ConnectionLimit {
-    pub fn new(most: usize) -> Rc<Self> {
-        Rc::new(Self { most, taken: RefCell::default(), changed: Notify::new(), dismissed: Cell::new(0) })
+    pub fn new(max_slots: usize) -> Rc<Self> {
+        Rc::new(Self {
+            max_slots,
+            slots: RefCell::default(),
+            changed: Notify::new(),
+            dismissed: Cell::new(0),
+        })
     }
 
     /// Serves a connection in a local task, once there is a slot for it: one is free, or that of a connection without a request is taken
@@ -56,9 +61,9 @@ impl ConnectionLimit {
             let _ = timeout(RECHECK, changed).await;
         }
         let busy = BusySince::default();
-        let serving = serve(ConnectionSlot { places: Rc::clone(self), busy: Rc::clone(&busy) });
+        let serving = serve(ConnectionSlot { limit: Rc::clone(self), busy: Rc::clone(&busy) });
         let task = spawn_local(serving);
-        self.taken.borrow_mut().push((busy, task.abort_handle()));
+        self.slots.borrow_mut().push((busy, task.abort_handle()));
     }
 
     /// Number of connections that lost their slots to others.
@@ -68,26 +73,26 @@ impl ConnectionLimit {
 
     /// Whether one more may begin; ends a connection that waits for a request, or for a slow client, if that makes room.
     fn has_room(&self) -> bool {
-        let mut taken = self.taken.borrow_mut();
-        taken.retain(|(_, task)| !task.is_finished());
-        if taken.len() < self.most {
+        let mut slots = self.slots.borrow_mut();
+        slots.retain(|(_, task)| !task.is_finished());
+        if slots.len() < self.max_slots {
             return true;
         }
-        let waits = || taken.iter().position(|(busy, _)| busy.get().is_none());
+        let waits = || slots.iter().position(|(busy, _)| busy.get().is_none());
         let takes_long = || {
-            let since = taken.iter().enumerate().filter_map(|(at, (busy, _))| Some((busy.get()?, at)));
+            let since = slots.iter().enumerate().filter_map(|(at, (busy, _))| Some((busy.get()?, at)));
             let (since, at) = since.min()?;
             (since.elapsed() >= EVICTION_GRACE).then_some(at)
         };
         let Some(at) = waits().or_else(takes_long) else { return false };
-        taken.remove(at).1.abort();
+        slots.remove(at).1.abort();
         self.dismissed.set(self.dismissed.get() + 1);
         true
     }
 
     /// Frees the slot of a connection that has ended.
     fn release(&self, busy: &BusySince) {
-        self.taken.borrow_mut().retain(|(other, _)| !Rc::ptr_eq(other, busy));
+        self.slots.borrow_mut().retain(|(other, _)| !Rc::ptr_eq(other, busy));
         self.changed.notify_waiters();
     }
 }
@@ -97,19 +102,19 @@ impl ConnectionSlot {
     pub fn set_busy(&self, is_busy: bool) {
         let before = self.busy.replace(is_busy.then(Instant::now));
         if before.is_some() && !is_busy {
-            let mut taken = self.places.taken.borrow_mut();
-            if let Some(at) = taken.iter().position(|(other, _)| Rc::ptr_eq(other, &self.busy)) {
-                let own = taken.remove(at);
-                taken.push(own);
+            let mut slots = self.limit.slots.borrow_mut();
+            if let Some(at) = slots.iter().position(|(other, _)| Rc::ptr_eq(other, &self.busy)) {
+                let own = slots.remove(at);
+                slots.push(own);
             }
-            self.places.changed.notify_waiters();
+            self.limit.changed.notify_waiters();
         }
     }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.places.release(&self.busy);
+        self.limit.release(&self.busy);
     }
 }
 
@@ -141,27 +146,27 @@ mod tests {
     fn a_new_connection_gets_the_place_of_the_one_that_has_waited_longest() {
         run(async {
             let (tell, mut ended) = unbounded_channel();
-            let places = ConnectionLimit::new(3);
+            let limit = ConnectionLimit::new(3);
             let kept = Rc::new(RefCell::new(Vec::new()));
             for number in 0..3 {
                 let (ends, kept) = (Ends(number, tell.clone()), Rc::clone(&kept));
-                let serve = |place: ConnectionSlot| async move {
-                    kept.borrow_mut().push(place);
+                let serve = |slot: ConnectionSlot| async move {
+                    kept.borrow_mut().push(slot);
                     let _ends = ends;
                     pending().await
                 };
-                places.serve(serve).await;
+                limit.serve(serve).await;
             }
             yield_now().await;
             // The first is being served; the second was served last, so the third has waited longest.
             kept.borrow()[0].set_busy(true);
             kept.borrow()[1].set_busy(true);
             kept.borrow()[1].set_busy(false);
-            places.serve(|_| pending()).await;
+            limit.serve(|_| pending()).await;
             assert_eq!(ended.recv().await, Some(2));
-            places.serve(|_| pending()).await;
+            limit.serve(|_| pending()).await;
             assert_eq!(ended.recv().await, Some(1));
-            assert_eq!((places.taken.borrow().len(), places.dismissed()), (3, 2));
+            assert_eq!((limit.slots.borrow().len(), limit.dismissed()), (3, 2));
         });
     }
 
@@ -169,20 +174,20 @@ mod tests {
     fn where_all_are_being_served_the_one_that_takes_longest_makes_room_after_a_second() {
         run(async {
             let (tell, mut ended) = unbounded_channel();
-            let places = ConnectionLimit::new(2);
+            let limit = ConnectionLimit::new(2);
             let begun = Instant::now();
             for number in 0..2 {
                 let ends = Ends(number, tell.clone());
-                let serve = |place: ConnectionSlot| async move {
-                    place.set_busy(true);
+                let serve = |slot: ConnectionSlot| async move {
+                    slot.set_busy(true);
                     let _ends = ends;
                     pending().await
                 };
-                places.serve(serve).await;
+                limit.serve(serve).await;
                 yield_now().await;
             }
-            places.serve(|_| pending()).await;
-            assert!(begun.elapsed() >= EVICTION_GRACE && places.dismissed() == 1);
+            limit.serve(|_| pending()).await;
+            assert!(begun.elapsed() >= EVICTION_GRACE && limit.dismissed() == 1);
             assert_eq!(ended.recv().await, Some(0));
         });
     }
@@ -190,22 +195,22 @@ mod tests {
     #[test]
     fn where_all_are_being_served_a_new_connection_waits_for_one_to_end() {
         run(async {
-            let places = ConnectionLimit::new(1);
+            let limit = ConnectionLimit::new(1);
             let (tell, mut told) = unbounded_channel();
             let end = Rc::new(Notify::new());
             let (ending, telling) = (Rc::clone(&end), tell.clone());
-            let serve = |place: ConnectionSlot| async move {
-                place.set_busy(true);
+            let serve = |slot: ConnectionSlot| async move {
+                slot.set_busy(true);
                 ending.notified().await;
                 let _ = telling.send("the first ends");
-                place.set_busy(false);
+                slot.set_busy(false);
             };
-            places.serve(serve).await;
+            limit.serve(serve).await;
             yield_now().await;
-            let counted = Rc::clone(&places);
+            let counted = Rc::clone(&limit);
             let second = async {
                 let serve = |_| async move { assert!(tell.send("the second begins").is_ok()) };
-                places.serve(serve).await;
+                limit.serve(serve).await;
             };
             let first = async {
                 yield_now().await;

@@ -27,7 +27,7 @@ pub const TICK_NS: u64 = 50_000_000;
 /// Interval before the next check where more are late than were ended.
 pub const SHORT_TICK_NS: u64 = 1_000_000;
 
-/// One connection is ended with a check for each so many that are late: requests of others wait for each.
+/// Late connections for each one that a check ends: requests of others wait meanwhile.
 const LATE_PER_EXPIRY: usize = 64;
 
 /// Connections that one check ends at most: four thousand in a second, which take a tenth of a processor.
@@ -166,10 +166,10 @@ impl Deadlines {
         let waiter = Rc::new(Waiter::default());
         let mut all = self.all.borrow_mut();
         let mut times = self.times.borrow_mut();
-        let place = match self.free.borrow_mut().pop() {
-            Some(place) => {
-                (all[place], times[place]) = (Rc::clone(&waiter), WaitTimes::new());
-                place
+        let index = match self.free.borrow_mut().pop() {
+            Some(index) => {
+                (all[index], times[index]) = (Rc::clone(&waiter), WaitTimes::new());
+                index
             }
             None => {
                 all.push(Rc::clone(&waiter));
@@ -177,7 +177,7 @@ impl Deadlines {
                 all.len() - 1
             }
         };
-        Deadline { deadlines: Rc::clone(self), waiter, place, per_byte_ns: Cell::new(None) }
+        Deadline { deadlines: Rc::clone(self), waiter, index, per_byte_ns: Cell::new(None) }
     }
 
     pub fn counts(&self) -> DeadlineCounts {
@@ -191,7 +191,7 @@ impl Deadlines {
         let since_ns = now_ns.saturating_sub(self.now_ns.replace(now_ns));
         let lost_ns = since_ns.saturating_sub(2 * TICK_NS);
         let mut late = Vec::new();
-        for (place, times) in self.times.borrow().iter().enumerate() {
+        for (index, times) in self.times.borrow().iter().enumerate() {
             let due_ns = &times.due_ns;
             if lost_ns > 0 {
                 due_ns.set(due_ns.get().saturating_add(lost_ns));
@@ -200,22 +200,22 @@ impl Deadlines {
                 times.set_ns.set(times.set_ns.get().saturating_add(lost_ns));
             }
             if due_ns.get() <= now_ns {
-                late.push(place);
+                late.push(index);
             }
             if times.remind_ns.get() <= now_ns {
                 times.remind_ns.set(NEVER);
-                self.wake(place);
+                self.wake(index);
             }
         }
         let ended = late.len().div_ceil(LATE_PER_EXPIRY).min(MAX_EXPIRIES);
         let next_ns = if late.len() > ended { SHORT_TICK_NS } else { TICK_NS };
         late.truncate(ended);
-        for place in late {
+        for index in late {
             let times = self.times.borrow();
-            if times[place].is_slow() && !times[place].is_late_counted.replace(true) {
+            if times[index].is_slow() && !times[index].is_late_counted.replace(true) {
                 self.count(|ended| ended.slow += 1);
             }
-            self.expire(place);
+            self.expire(index);
         }
         next_ns
     }
@@ -224,13 +224,13 @@ impl Deadlines {
     pub fn close_idle(&self) {
         self.closes_idle.set(true);
         let idle = self.select_waits(|times| (times.reason.get() == WaitReason::Request).then_some(()));
-        idle.into_iter().for_each(|((), place)| self.expire(place));
+        idle.into_iter().for_each(|((), index)| self.expire(index));
     }
 
     /// Selected waits with their positions.
     fn select_waits<T>(&self, of: impl Fn(&WaitTimes) -> Option<T>) -> Vec<(T, usize)> {
         let times = self.times.borrow();
-        times.iter().enumerate().filter_map(|(place, times)| Some((of(times)?, place))).collect()
+        times.iter().enumerate().filter_map(|(index, times)| Some((of(times)?, index))).collect()
     }
 
     fn count(&self, add: impl FnOnce(&mut DeadlineCounts)) {
@@ -239,25 +239,25 @@ impl Deadlines {
         self.ended.set(ended);
     }
 
-    fn expire(&self, place: usize) {
-        self.times.borrow()[place].due_ns.set(NEVER);
-        self.all.borrow()[place].is_late.set(true);
-        self.wake(place);
+    fn expire(&self, index: usize) {
+        self.times.borrow()[index].due_ns.set(NEVER);
+        self.all.borrow()[index].is_late.set(true);
+        self.wake(index);
     }
 
-    fn wake(&self, place: usize) {
-        let waker = self.all.borrow()[place].waker.borrow_mut().take();
+    fn wake(&self, index: usize) {
+        let waker = self.all.borrow()[index].waker.borrow_mut().take();
         if let Some(waker) = waker {
             waker.wake();
         }
     }
 }
 
-/// Deadline of a connection, under which everything is that its task waits for.
+/// Deadline of a connection, which applies to everything that its task waits for.
 pub struct Deadline {
     deadlines: Rc<Deadlines>,
     waiter: Rc<Waiter>,
-    place: usize,
+    index: usize,
     /// Credit for a byte at the lowest rate, in nanoseconds; 0: there is no such rate; none: the peer is no client.
     per_byte_ns: Cell<Option<u64>>,
 }
@@ -273,7 +273,7 @@ impl Deadline {
     }
 
     fn with<T>(&self, act: impl FnOnce(&WaitTimes, u64) -> T) -> T {
-        act(&self.deadlines.times.borrow()[self.place], self.deadlines.now_ns.get())
+        act(&self.deadlines.times.borrow()[self.index], self.deadlines.now_ns.get())
     }
 
     /// Whether so much time has passed since the deadline was set, to within a tick.
@@ -387,8 +387,8 @@ impl Deadline {
 
 impl Drop for Deadline {
     fn drop(&mut self) {
-        self.deadlines.times.borrow_mut()[self.place] = WaitTimes::new();
-        self.deadlines.free.borrow_mut().push(self.place);
+        self.deadlines.times.borrow_mut()[self.index] = WaitTimes::new();
+        self.deadlines.free.borrow_mut().push(self.index);
     }
 }
 

@@ -153,11 +153,11 @@ impl AsyncRead for HttpStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        room: &mut ReadBuf<'_>,
+        buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Socket(stream) => Pin::new(stream).poll_read(context, room),
-            Self::Http2(pipe, _) => Pin::new(pipe).poll_read(context, room),
+            Self::Socket(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Http2(pipe, _) => Pin::new(pipe).poll_read(context, buffer),
         }
     }
 }

@@ -183,10 +183,10 @@ impl<K: Eq + Hash> Pool<K> {
         &self,
         address: SocketAddr,
         session: Option<Session>,
-        patience: UpstreamTimeouts,
+        timeouts: UpstreamTimeouts,
     ) -> Result<Box<Upstream>, UpstreamError> {
         self.opened.set(self.opened.get() + 1);
-        Upstream::open(address, session, patience, &self.resources).await
+        Upstream::open(address, session, timeouts, &self.resources).await
     }
 
     /// Number of attempts to open a connection since the last call.
@@ -242,16 +242,16 @@ impl Pool {
     pub async fn connect(
         &self,
         address: SocketAddr,
-        patience: UpstreamTimeouts,
+        timeouts: UpstreamTimeouts,
     ) -> Result<Box<Upstream>, UpstreamError> {
         let counted = self.count(address)?;
         let Some(server) = self.http2.get(&address) else {
-            let mut upstream = self.connect_unshared(address, patience).await?;
+            let mut upstream = self.connect_unshared(address, timeouts).await?;
             upstream.slot = counted;
             return Ok(upstream);
         };
         let connect = async || {
-            let upstream = *self.connect_unshared(address, patience).await?;
+            let upstream = *self.connect_unshared(address, timeouts).await?;
             let (client, carried) = upstream.into_http2()?;
             // How it ends is told to the requests on it.
             spawn_local(async move { drop(carried.await) });
@@ -265,10 +265,10 @@ impl Pool {
     async fn connect_unshared(
         &self,
         address: SocketAddr,
-        patience: UpstreamTimeouts,
+        timeouts: UpstreamTimeouts,
     ) -> Result<Box<Upstream>, UpstreamError> {
         let session = self.tls.as_ref().map_or(Ok(None), |tls| tls.session(address))?;
-        self.open(address, session, patience).await
+        self.open(address, session, timeouts).await
     }
 
     /// Returns a connection for the next request to that server.
@@ -282,12 +282,12 @@ impl Pool {
         &self,
         address: SocketAddr,
         request: &[u8],
-        patience: UpstreamTimeouts,
+        timeouts: UpstreamTimeouts,
         interim: impl Fn(&ResponseHead<'_>),
         take: impl Fn(ReceivedHead<'_>) -> T,
     ) -> Result<(Box<Upstream>, T), UpstreamError> {
         if let Some(mut upstream) = self.take(&address) {
-            match upstream.attempt(request, patience, &interim, &take).await {
+            match upstream.attempt(request, timeouts, &interim, &take).await {
                 Ok(taken) => return Ok((upstream, taken)),
                 Err(UpstreamError::Lost(_) | UpstreamError::Unprocessed(_)) => {}
                 Err(failure) => return Err(failure),
@@ -295,8 +295,8 @@ impl Pool {
         }
         let mut tries = 1..=MAX_RETRIES;
         loop {
-            let mut upstream = self.connect(address, patience).await?;
-            match upstream.attempt(request, patience, &interim, &take).await {
+            let mut upstream = self.connect(address, timeouts).await?;
+            match upstream.attempt(request, timeouts, &interim, &take).await {
                 Ok(taken) => return Ok((upstream, taken)),
                 Err(UpstreamError::Unprocessed(_)) if tries.next().is_some() => {}
                 Err(failure) => return Err(failure),

@@ -9,7 +9,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Events taken at once: deadlines have their turn after so many.
+/// Events handled at once, before deadlines have their turn.
 const EVENTS: usize = 64;
 /// Events of every socket: input, room to write, and either end.
 const INTEREST: u32 = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;

@@ -168,20 +168,20 @@ impl Upstream {
     /// Opens a connection in the clear.
     pub async fn connect(
         address: SocketAddr,
-        patience: UpstreamTimeouts,
+        timeouts: UpstreamTimeouts,
         resources: &Rc<Resources>,
     ) -> Result<Box<Self>, UpstreamError> {
-        Self::open(address, None, patience, resources).await
+        Self::open(address, None, timeouts, resources).await
     }
 
     /// Opens a connection, with TLS if there is a session for it.
     pub async fn open(
         address: SocketAddr,
         session: Option<Session>,
-        patience: UpstreamTimeouts,
+        timeouts: UpstreamTimeouts,
         resources: &Rc<Resources>,
     ) -> Result<Box<Self>, UpstreamError> {
-        match timeout(patience.connect, TcpStream::connect(address)).await {
+        match timeout(timeouts.connect, TcpStream::connect(address)).await {
             Err(_) => Err(UpstreamError::TimedOut(address)),
             Ok(Err(error)) => Err(UpstreamError::Unreachable(address, error)),
             Ok(Ok(stream)) => {
@@ -190,7 +190,7 @@ impl Upstream {
                 let stream = HttpStream::Socket(ByteStream::new(stream, session));
                 let mut upstream = Self::new(stream, address, resources);
                 if is_secured {
-                    Box::pin(upstream.shake_hands(patience)).await?;
+                    Box::pin(upstream.shake_hands(timeouts)).await?;
                 }
                 Ok(upstream)
             }
@@ -201,7 +201,7 @@ impl Upstream {
     pub async fn secure(
         &mut self,
         session: Session,
-        patience: UpstreamTimeouts,
+        timeouts: UpstreamTimeouts,
     ) -> Result<(), UpstreamError> {
         if !self.connection.input.unread().is_empty() {
             let early = "the server sent data before it had a request";
@@ -210,13 +210,13 @@ impl Upstream {
         if let Some(stream) = self.connection.stream.socket() {
             stream.start_tls(session);
         }
-        Box::pin(self.shake_hands(patience)).await
+        Box::pin(self.shake_hands(timeouts)).await
     }
 
-    async fn shake_hands(&mut self, patience: UpstreamTimeouts) -> Result<(), UpstreamError> {
+    async fn shake_hands(&mut self, timeouts: UpstreamTimeouts) -> Result<(), UpstreamError> {
         let address = self.address;
         let Some(stream) = self.connection.stream.socket() else { return Ok(()) };
-        let open = timeout(patience.connect, stream.wait_open()).await;
+        let open = timeout(timeouts.connect, stream.wait_open()).await;
         let failed = |error: io::Error| {
             let other = || TlsError::new(TlsErrorKind::Failed, error.to_string());
             UpstreamError::Tls(address, tls_error(&error).cloned().unwrap_or_else(other))
@@ -237,8 +237,8 @@ impl Upstream {
     }
 
     /// Sends parts of a request.
-    pub async fn send(&mut self, parts: &[&[u8]], patience: UpstreamTimeouts) -> Result<(), UpstreamError> {
-        let sent = self.connection.write_all(parts.iter().copied(), patience.response).await;
+    pub async fn send(&mut self, parts: &[&[u8]], timeouts: UpstreamTimeouts) -> Result<(), UpstreamError> {
+        let sent = self.connection.write_all(parts.iter().copied(), timeouts.response).await;
         sent.map_err(|error| self.error_from(&error))
     }
 
@@ -248,12 +248,12 @@ impl Upstream {
         &mut self,
         part: &[u8],
         is_chunked: bool,
-        patience: UpstreamTimeouts,
+        timeouts: UpstreamTimeouts,
     ) -> Result<(), UpstreamError> {
-        let mut room = [0; CHUNK_HEAD_BYTES];
+        let mut buffer = [0; CHUNK_HEAD_BYTES];
         let (size, end): (&[u8], &[u8]) =
-            if is_chunked { (chunk_head(part.len() as u64, &mut room), CHUNK_END) } else { (&[], &[]) };
-        self.send(&[size, part, end], patience).await
+            if is_chunked { (chunk_head(part.len() as u64, &mut buffer), CHUNK_END) } else { (&[], &[]) };
+        self.send(&[size, part, end], timeouts).await
     }
 
     /// Waits for the first byte of a response.
@@ -350,12 +350,12 @@ impl Upstream {
     pub(crate) async fn attempt<T>(
         &mut self,
         request: &[u8],
-        patience: UpstreamTimeouts,
+        timeouts: UpstreamTimeouts,
         interim: impl Fn(&ResponseHead<'_>),
         take: impl FnOnce(ReceivedHead<'_>) -> T,
     ) -> Result<T, UpstreamError> {
-        self.send(&[request], patience).await?;
-        self.final_head_after(patience.response, interim, take).await
+        self.send(&[request], timeouts).await?;
+        self.final_head_after(timeouts.response, interim, take).await
     }
 
     /// Classifies an error of the connection before a response.
@@ -373,8 +373,8 @@ impl Upstream {
 }
 
 /// The address of `host:port`, looked up by the system.
-pub async fn resolve(name: &str, patience: UpstreamTimeouts) -> Result<SocketAddr, UpstreamError> {
-    let found = timeout(patience.connect, tokio::net::lookup_host(name)).await;
-    let first = found.ok().and_then(Result::ok).and_then(|mut addresses| addresses.next());
+pub async fn resolve(name: &str, timeouts: UpstreamTimeouts) -> Result<SocketAddr, UpstreamError> {
+    let addresses = timeout(timeouts.connect, tokio::net::lookup_host(name)).await;
+    let first = addresses.ok().and_then(Result::ok).and_then(|mut addresses| addresses.next());
     first.ok_or_else(|| UpstreamError::Unknown(name.to_owned()))
 }

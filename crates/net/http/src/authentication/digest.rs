@@ -90,13 +90,13 @@ impl Algorithm {
     /// The `response` to a challenge.
     fn response(self, secret: &Secret<'_>, nonce: &[u8], counted: Option<(&[u8], &[u8])>) -> String {
         let Secret { user, realm, password, method, uri } = secret;
-        let who = self.of(&[user, b":", realm, b":", password]);
-        let what = self.of(&[method, b":", uri]);
+        let ha1 = self.of(&[user, b":", realm, b":", password]);
+        let ha2 = self.of(&[method, b":", uri]);
         match counted {
             Some((count, cnonce)) => {
-                self.of(&[who.as_bytes(), b":", nonce, b":", count, b":", cnonce, b":auth:", what.as_bytes()])
+                self.of(&[ha1.as_bytes(), b":", nonce, b":", count, b":", cnonce, b":auth:", ha2.as_bytes()])
             }
-            None => self.of(&[who.as_bytes(), b":", nonce, b":", what.as_bytes()]),
+            None => self.of(&[ha1.as_bytes(), b":", nonce, b":", ha2.as_bytes()]),
         }
     }
 }

@@ -44,30 +44,30 @@ pub enum Credentials<'v> {
 /// The challenges in the value of a `WWW-Authenticate` or `Proxy-Authenticate` field.
 pub fn challenges(value: &[u8]) -> Challenges<'_> {
     let mut members = list(value);
-    let begun = members.next();
-    Challenges { members, begun }
+    let next_member = members.next();
+    Challenges { members, next_member }
 }
 
 #[derive(Debug, Clone)]
 pub struct Challenges<'v> {
     members: List<'v>,
     /// The member that begins the next challenge.
-    begun: Option<&'v [u8]>,
+    next_member: Option<&'v [u8]>,
 }
 
 impl<'v> Iterator for Challenges<'v> {
     type Item = Challenge<'v>;
 
     fn next(&mut self) -> Option<Challenge<'v>> {
-        let begun = self.begun.take()?;
-        let (scheme, first) = split_scheme(begun);
+        let next_member = self.next_member.take()?;
+        let (scheme, first) = split_scheme(next_member);
         let mut parameters = Vec::new();
         parameters.extend(parameter(first));
         for member in self.members.by_ref() {
             match parameter(member) {
                 Some(parameter) => parameters.push(parameter),
                 None => {
-                    self.begun = Some(member);
+                    self.next_member = Some(member);
                     break;
                 }
             }

@@ -47,17 +47,21 @@ impl Nonces {
     /// Judges a nonce at a time.
     pub fn judge(&self, nonce: &[u8], now_s: u64) -> NonceState {
         let Some(dash) = memchr::memchr(b'-', nonce) else { return NonceState::Foreign };
-        let (made, proof) = (&nonce[..dash], &nonce[dash + 1..]);
-        match crate::field::decimal(made) {
-            Some(made_s) if proof == self.proof(made).as_bytes() => {
-                if now_s <= made_s.saturating_add(self.life_s) { NonceState::Good } else { NonceState::Stale }
+        let (issued, proof) = (&nonce[..dash], &nonce[dash + 1..]);
+        match crate::field::decimal(issued) {
+            Some(issued_s) if proof == self.proof(issued).as_bytes() => {
+                if now_s <= issued_s.saturating_add(self.life_s) {
+                    NonceState::Good
+                } else {
+                    NonceState::Stale
+                }
             }
             _ => NonceState::Foreign,
         }
     }
 
-    fn proof(&self, made: &[u8]) -> String {
-        let mut proof = hexadecimal_sha256(&[&self.key.to_le_bytes(), made]);
+    fn proof(&self, issued: &[u8]) -> String {
+        let mut proof = hexadecimal_sha256(&[&self.key.to_le_bytes(), issued]);
         proof.truncate(PROOF_DIGITS);
         proof
     }

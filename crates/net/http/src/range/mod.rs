@@ -12,8 +12,8 @@ use thiserror::Error;
 
 use crate::field::{decimal, list, trim, write_decimal};
 
-/// Most ranges that are honoured in one request. More are how a small request makes a large response.
-pub const MOST_RANGES: usize = 200;
+/// Upper bound on the ranges honoured in one request. With more, a small request could cause a large response.
+pub const MAX_RANGES: usize = 200;
 
 /// One member of a `Range` field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,8 +47,8 @@ pub enum RangeError {
     /// Not a list of ranges, or one that ends before it begins.
     #[error("Range is no list of byte ranges")]
     Syntax,
-    /// More ranges than [`MOST_RANGES`].
-    #[error("there are more than {MOST_RANGES} ranges")]
+    /// More ranges than [`MAX_RANGES`].
+    #[error("there are more than {MAX_RANGES} ranges")]
     TooMany,
 }
 
@@ -100,7 +100,7 @@ pub fn parse_range(value: &[u8]) -> Result<Vec<ByteRange>, RangeError> {
     }
     let mut ranges = Vec::new();
     for member in list(&value[equals + 1..]) {
-        if ranges.len() == MOST_RANGES {
+        if ranges.len() == MAX_RANGES {
             return Err(RangeError::TooMany);
         }
         ranges.push(byte_range(member).ok_or(RangeError::Syntax)?);
@@ -229,7 +229,7 @@ mod tests {
         {
             assert_eq!(parse_range(bad.as_bytes()), Err(RangeError::Syntax), "{bad}");
         }
-        let many = format!("bytes={}", "0-0,".repeat(MOST_RANGES + 1));
+        let many = format!("bytes={}", "0-0,".repeat(MAX_RANGES + 1));
         assert_eq!(parse_range(many.as_bytes()), Err(RangeError::TooMany));
     }
 

@@ -149,10 +149,10 @@ impl Decoder {
     /// The field with this index in either table.
     #[inline]
     fn field(&self, index: u32) -> Result<(&[u8], &[u8], Kind), HpackError> {
-        let place = (index as usize).wrapping_sub(1);
-        match STATIC.get(place) {
+        let table_index = (index as usize).wrapping_sub(1);
+        match STATIC.get(table_index) {
             Some(&field) => Ok(field),
-            None => self.table.get(place.wrapping_sub(STATIC_ENTRIES)).ok_or(HpackError::Index(index)),
+            None => self.table.get(table_index.wrapping_sub(STATIC_ENTRIES)).ok_or(HpackError::Index(index)),
         }
     }
 
@@ -178,20 +178,22 @@ impl Decoder {
         };
         let (value, next) = string(block, at)?;
         let value = text(value, values)?;
-        let place = (index as usize).wrapping_sub(1);
+        let table_index = (index as usize).wrapping_sub(1);
         let (name, name_kind) = match new_name {
             Some(name) => (name, Kind::of_name(name)),
-            None => match STATIC.get(place) {
+            None => match STATIC.get(table_index) {
                 Some(&(name, _, kind)) => (name, kind),
-                None => table.name(place - STATIC_ENTRIES).ok_or(HpackError::Index(index))?,
+                None => table.name(table_index - STATIC_ENTRIES).ok_or(HpackError::Index(index))?,
             },
         };
         let kind = name_kind.with(value);
         take(HeaderField { name, value, kind, never_indexed: first & 0xf0 == 0x10 });
         if is_indexed {
             match new_name {
-                None if place >= STATIC_ENTRIES => table.insert_named(place - STATIC_ENTRIES, value, kind),
-                None => table.insert(STATIC[place].0, value, name_kind, kind),
+                None if table_index >= STATIC_ENTRIES => {
+                    table.insert_named(table_index - STATIC_ENTRIES, value, kind)
+                }
+                None => table.insert(STATIC[table_index].0, value, name_kind, kind),
                 Some(name) => table.insert(name, value, name_kind, kind),
             }
         }

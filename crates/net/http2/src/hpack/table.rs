@@ -129,19 +129,19 @@ impl Dynamic {
         self.inserted
     }
 
-    /// The field at `place`, counted from 0, the newest: name, value, kind.
+    /// The field at `index`, counted from 0, the newest: name, value, kind.
     #[inline]
-    pub(super) fn get(&self, place: usize) -> Option<(&[u8], &[u8], Kind)> {
-        let entry = self.entries.get(place)?;
+    pub(super) fn get(&self, index: usize) -> Option<(&[u8], &[u8], Kind)> {
+        let entry = self.entries.get(index)?;
         let start = (entry.start - self.base) as usize;
         let middle = start + entry.name_bytes as usize;
         let end = middle + entry.value_bytes as usize;
         Some((&self.bytes[start..middle], &self.bytes[middle..end], entry.kind))
     }
 
-    /// The name of the field at `place`, and the kind that fields of this name have if their value is valid.
-    pub(super) fn name(&self, place: usize) -> Option<(&[u8], Kind)> {
-        let entry = self.entries.get(place)?;
+    /// The name of the field at `index`, and the kind that fields of this name have if their value is valid.
+    pub(super) fn name(&self, index: usize) -> Option<(&[u8], Kind)> {
+        let entry = self.entries.get(index)?;
         let start = (entry.start - self.base) as usize;
         Some((&self.bytes[start..start + entry.name_bytes as usize], entry.name_kind))
     }
@@ -156,9 +156,9 @@ impl Dynamic {
         }
     }
 
-    /// The same with the name of the field at `place`.
-    pub(super) fn insert_named(&mut self, place: usize, value: &[u8], kind: Kind) {
-        let Some(entry) = self.entries.get(place).copied() else { return };
+    /// The same with the name of the field at `index`.
+    pub(super) fn insert_named(&mut self, index: usize, value: &[u8], kind: Kind) {
+        let Some(entry) = self.entries.get(index).copied() else { return };
         self.compact();
         let start = (entry.start - self.base) as usize;
         let name_bytes = entry.name_bytes as usize;

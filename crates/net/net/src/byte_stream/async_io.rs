@@ -87,8 +87,8 @@ impl ByteStream<TcpStream> {
         let read = match tls {
             None => socket.try_read(&mut [0]).map(drop),
             Some(tls) if !tls.early.is_empty() => Ok(()),
-            Some(tls) => QUIET.with_borrow_mut(|room| {
-                socket.try_io(Interest::READABLE, || tls.recv(socket, room, Timestamping::Untold)).map(drop)
+            Some(tls) => QUIET.with_borrow_mut(|buffer| {
+                socket.try_io(Interest::READABLE, || tls.recv(socket, buffer, Timestamping::Untold)).map(drop)
             }),
         };
         matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
@@ -137,18 +137,18 @@ impl AsyncRead for ByteStream<TcpStream> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        room: &mut ReadBuf<'_>,
+        buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.tls.is_none() {
-            return Pin::new(&mut this.socket).poll_read(context, room);
+            return Pin::new(&mut this.socket).poll_read(context, buffer);
         }
-        if room.remaining() < MIN_READ_BYTES {
+        if buffer.remaining() < MIN_READ_BYTES {
             let why = "a read needs room for a record of TLS";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidInput, why)));
         }
-        let read = ready!(this.poll_recv_when(context, room.initialize_unfilled(), Timestamping::Untold))?;
-        room.advance(read.length);
+        let read = ready!(this.poll_recv_when(context, buffer.initialize_unfilled(), Timestamping::Untold))?;
+        buffer.advance(read.length);
         Poll::Ready(Ok(()))
     }
 }

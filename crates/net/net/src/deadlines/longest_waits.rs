@@ -15,7 +15,7 @@ const MAX_FOUND: usize = 64;
 #[derive(Debug, Default)]
 pub struct LongestWaits {
     /// Start and position of each. The one that began first is the last.
-    found: Vec<(u64, usize)>,
+    candidates: Vec<(u64, usize)>,
     /// The instant of a search that found all there are. Nobody has waited for longer before the next tick.
     all_found_ns: Option<u64>,
 }
@@ -41,11 +41,11 @@ impl LongestWaits {
                 && chosen(PeerWait { reason, held_slot, is_stream })
         };
         loop {
-            while let Some((began_ns, place)) = self.found.pop() {
+            while let Some((began_ns, index)) = self.candidates.pop() {
                 let is_as_it_was = |times: &WaitTimes| times.began_ns(now_ns) == began_ns && fits(times);
-                if deadlines.times.borrow().get(place).is_some_and(is_as_it_was) {
-                    deadlines.all.borrow()[place].is_dismissed.set(true);
-                    deadlines.expire(place);
+                if deadlines.times.borrow().get(index).is_some_and(is_as_it_was) {
+                    deadlines.all.borrow()[index].is_dismissed.set(true);
+                    deadlines.expire(index);
                     deadlines.count(|ended| ended.dismissed += 1);
                     return true;
                 }
@@ -54,7 +54,7 @@ impl LongestWaits {
                 return false;
             }
             self.search(deadlines, fits);
-            if self.found.is_empty() {
+            if self.candidates.is_empty() {
                 return false;
             }
         }
@@ -62,13 +62,13 @@ impl LongestWaits {
 
     fn search(&mut self, deadlines: &Deadlines, fits: impl Fn(&WaitTimes) -> bool) {
         let now_ns = deadlines.now_ns.get();
-        self.found = deadlines.select_waits(|times| fits(times).then(|| times.began_ns(now_ns)));
-        self.all_found_ns = (self.found.len() <= MAX_FOUND).then_some(now_ns);
-        if self.found.len() > MAX_FOUND {
-            self.found.select_nth_unstable(MAX_FOUND);
-            self.found.truncate(MAX_FOUND);
+        self.candidates = deadlines.select_waits(|times| fits(times).then(|| times.began_ns(now_ns)));
+        self.all_found_ns = (self.candidates.len() <= MAX_FOUND).then_some(now_ns);
+        if self.candidates.len() > MAX_FOUND {
+            self.candidates.select_nth_unstable(MAX_FOUND);
+            self.candidates.truncate(MAX_FOUND);
         }
-        self.found.sort_unstable_by(|one, other| other.cmp(one));
+        self.candidates.sort_unstable_by(|one, other| other.cmp(one));
     }
 }
 

@@ -359,11 +359,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientDriver<S> {
             let sent = it.message.send(&mut self.wire, to, written, it.is_write_closed, TURN_BYTES);
             it.note_outgoing();
             if let Some(stream) = it.stream.filter(|_| !was_sent) {
-                let place = stream.place as usize;
-                if self.streams.len() <= place {
-                    self.streams.resize_with(place + 1, || None);
+                let index = stream.place as usize;
+                if self.streams.len() <= index {
+                    self.streams.resize_with(index + 1, || None);
                 }
-                self.streams[place] = Some(Rc::clone(&state));
+                self.streams[index] = Some(Rc::clone(&state));
             }
             match sent {
                 SendOutcome::All | SendOutcome::Complete => it.wake_writer(),

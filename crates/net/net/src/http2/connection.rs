@@ -74,7 +74,7 @@ struct ServerDriver<S, F> {
     turns: VecDeque<Rc<RefCell<StreamState>>>,
     /// Streams whose window is used up.
     stalled: Vec<Rc<RefCell<StreamState>>>,
-    patience: DeadlinePurpose,
+    deadline_purpose: DeadlinePurpose,
     partial_frame: Option<PartialFrame>,
     refilled_ns: u64,
     /// The client has ended its side of the connection: what it has requested in full still gets its response.
@@ -83,8 +83,8 @@ struct ServerDriver<S, F> {
     has_failed: bool,
 }
 
-/// Serves a connection until it ends. `start` is given requests, those of one handler one after the other; it has to see to it that they
-/// are served beside others. An error: the client did not take what was sent, or its connection was reset.
+/// Serves a connection until it ends. `start` is given requests, those of one handler one after the other; it must ensure that they
+/// are served concurrently. An error: the client did not take what was sent, or its connection was reset.
 pub async fn serve<S: Transport>(
     connection: Connection<S>,
     limits: ClientLimits,
@@ -110,7 +110,7 @@ pub async fn serve<S: Transport>(
         streams: Vec::new(),
         turns: VecDeque::new(),
         stalled: Vec::new(),
-        patience: DeadlinePurpose::Handlers,
+        deadline_purpose: DeadlinePurpose::Handlers,
         partial_frame: None,
         refilled_ns: monotonic_ns(),
         is_half_closed: false,
@@ -151,7 +151,7 @@ impl<S: Transport, F: FnMut(Pipe)> ServerDriver<S, F> {
                 return Poll::Ready(Ok(()));
             }
             let has_timed_out = is_late && (lacks_progress || self.wire.open_streams() == 0);
-            self.set_patience(is_blocked, has_timed_out);
+            self.set_deadline(is_blocked, has_timed_out);
             if !self.is_half_closed && self.wire.output().len() < MAX_UNACKNOWLEDGED {
                 match self.poll_read(context) {
                     Poll::Ready(Ok(true)) => {
@@ -171,18 +171,20 @@ impl<S: Transport, F: FnMut(Pipe)> ServerDriver<S, F> {
                 continue;
             }
             let is_overdue = |partial: &PartialFrame| partial.deadline.check(context).is_err();
-            if self.patience == DeadlinePurpose::TimedOut
+            if self.deadline_purpose == DeadlinePurpose::TimedOut
                 || self.partial_frame.as_ref().is_some_and(is_overdue)
             {
                 return self.go_away(context);
             }
             return match poll_deadline(&self.connection.deadline, context) {
-                Poll::Ready(Err(_)) if self.patience == DeadlinePurpose::Gone => {
+                Poll::Ready(Err(_)) if self.deadline_purpose == DeadlinePurpose::Gone => {
                     self.wire.ping([0; 8]);
                     self.connection.deadline.set(PROBE_INTERVAL);
                     continue;
                 }
-                Poll::Ready(Err(_)) if self.patience == DeadlinePurpose::Idle => self.go_away(context),
+                Poll::Ready(Err(_)) if self.deadline_purpose == DeadlinePurpose::Idle => {
+                    self.go_away(context)
+                }
                 waited => waited,
             };
         }
@@ -209,7 +211,7 @@ impl<S: Transport, F: FnMut(Pipe)> ServerDriver<S, F> {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.wire.wrote(written);
-            if self.patience == DeadlinePurpose::Writing {
+            if self.deadline_purpose == DeadlinePurpose::Writing {
                 self.earn(written);
             }
         }
@@ -240,14 +242,14 @@ impl<S: Transport, F: FnMut(Pipe)> ServerDriver<S, F> {
             true => self.limits.read,
             false => self.limits.write,
         });
-        self.patience == DeadlinePurpose::Client
+        self.deadline_purpose == DeadlinePurpose::Client
             && steps.max().is_some_and(|step| self.connection.deadline.has_lasted(step))
     }
 
     /// Sets the deadline when its purpose has changed.
-    fn set_patience(&mut self, is_blocked: bool, has_timed_out: bool) {
+    fn set_deadline(&mut self, is_blocked: bool, has_timed_out: bool) {
         let wait_for_client = || self.streams.iter().flatten().all(|state| state.borrow().waits_for_peer());
-        let patience = match self.wire.open_streams() {
+        let purpose = match self.wire.open_streams() {
             _ if is_blocked => DeadlinePurpose::Writing,
             _ if has_timed_out => DeadlinePurpose::TimedOut,
             0 => DeadlinePurpose::Idle,
@@ -255,12 +257,12 @@ impl<S: Transport, F: FnMut(Pipe)> ServerDriver<S, F> {
             _ if wait_for_client() => DeadlinePurpose::Client,
             _ => DeadlinePurpose::Handlers,
         };
-        if patience == self.patience {
+        if purpose == self.deadline_purpose {
             return;
         }
-        self.patience = patience;
+        self.deadline_purpose = purpose;
         let deadline = &self.connection.deadline;
-        let (limit, awaits) = match patience {
+        let (limit, reason) = match purpose {
             DeadlinePurpose::Writing => return deadline.await_peer(self.limits.write),
             DeadlinePurpose::Client => return deadline.await_peer(UNLIMITED),
             DeadlinePurpose::Idle => (self.limits.idle, WaitReason::Request),
@@ -269,8 +271,8 @@ impl<S: Transport, F: FnMut(Pipe)> ServerDriver<S, F> {
             DeadlinePurpose::Handlers => (Duration::MAX, WaitReason::Other),
         };
         deadline.set(limit);
-        deadline.set_wait_reason(awaits);
-        if patience == DeadlinePurpose::Idle {
+        deadline.set_wait_reason(reason);
+        if purpose == DeadlinePurpose::Idle {
             deadline.clear_debt();
         }
     }
@@ -279,14 +281,14 @@ impl<S: Transport, F: FnMut(Pipe)> ServerDriver<S, F> {
     fn earn(&self, bytes: usize) {
         let deadline = &self.connection.deadline;
         deadline.credit(bytes as u64);
-        match self.patience {
+        match self.deadline_purpose {
             DeadlinePurpose::Writing => deadline.await_peer(self.limits.write),
             DeadlinePurpose::Client => deadline.await_peer(UNLIMITED),
             _ => {}
         }
     }
 
-    /// Cancels streams whose clients are late with opening their windows; false: there are none.
+    /// Cancels streams whose client is late in opening their window; false if there are none.
     fn end_late(&mut self, context: &mut Context<'_>) -> bool {
         let mut late = Vec::new();
         for state in &self.stalled {
@@ -339,7 +341,7 @@ impl<S: Transport, F: FnMut(Pipe)> ServerDriver<S, F> {
             };
             rest = &rest[used..];
             let is_progress = !matches!(event, Event::NeedMore | Event::Pong(_) | Event::Priority { .. });
-            if is_progress && self.patience == DeadlinePurpose::Client {
+            if is_progress && self.deadline_purpose == DeadlinePurpose::Client {
                 self.connection.deadline.await_peer(UNLIMITED);
             }
             match event {
@@ -408,11 +410,11 @@ impl<S: Transport, F: FnMut(Pipe)> ServerDriver<S, F> {
     }
 
     fn keep(&mut self, stream: StreamId, state: Rc<RefCell<StreamState>>) {
-        let place = stream.place as usize;
-        if self.streams.len() <= place {
-            self.streams.resize_with(place + 1, || None);
+        let index = stream.place as usize;
+        if self.streams.len() <= index {
+            self.streams.resize_with(index + 1, || None);
         }
-        self.streams[place] = Some(state);
+        self.streams[index] = Some(state);
     }
 
     /// Ends the input. A request of which the end is missing has failed, and so has a response that needs a window which cannot be opened
@@ -486,7 +488,7 @@ impl<S: Transport, F: FnMut(Pipe)> ServerDriver<S, F> {
             is_late |= it.is_late && matches!(sent, SendOutcome::Complete | SendOutcome::Broken);
             let sent_bytes = it.note_outgoing();
             // Where the socket is full, what it takes of that counts.
-            if sent_bytes > 0 && self.patience != DeadlinePurpose::Writing {
+            if sent_bytes > 0 && self.deadline_purpose != DeadlinePurpose::Writing {
                 self.earn(sent_bytes);
             }
             keep_time(

@@ -63,9 +63,9 @@ use crate::connection::Connection;
 use crate::deadlines::WaitReason;
 use crate::exchange::{self, ClientLimits, Transport};
 
-/// Most streams that a client may have open.
+/// Upper bound on the open streams of a client.
 pub const MAX_STREAMS: u32 = 128;
-/// Most pipes of a connection: those of open streams, and those of streams that were reset and are still handled.
+/// Upper bound on the pipes of a connection: those of open streams, and those of streams that were reset and are still handled.
 pub const MAX_PIPES: usize = 2 * MAX_STREAMS as usize;
 /// Bytes of a body that a client may send before anybody reads them.
 pub const STREAM_WINDOW_BYTES: u32 = 128 * 1024;

@@ -201,19 +201,19 @@ impl StreamState {
 
     /// Appends a part of a body, in a chunk of its own or in the last one.
     fn append_chunk(&mut self, data: &[u8]) {
-        let (mut room, mut room_before) = ([0; CHUNK_HEAD_BYTES], [0; CHUNK_HEAD_BYTES]);
+        let (mut buffer, mut buffer_before) = ([0; CHUNK_HEAD_BYTES], [0; CHUNK_HEAD_BYTES]);
         match self.last_chunk.filter(|(_, before)| before + data.len() <= SMALL_CHUNK) {
             Some((at, before)) => {
                 let length = before + data.len();
                 self.incoming.truncate(self.incoming.len() - CHUNK_END.len());
                 self.incoming.extend_from_slice(data);
-                let replaced = at..at + chunk_head(before as u64, &mut room_before).len();
-                self.incoming.splice(replaced, chunk_head(length as u64, &mut room).iter().copied());
+                let replaced = at..at + chunk_head(before as u64, &mut buffer_before).len();
+                self.incoming.splice(replaced, chunk_head(length as u64, &mut buffer).iter().copied());
                 self.last_chunk = Some((at, length));
             }
             None => {
                 self.last_chunk = Some((self.incoming.len(), data.len()));
-                self.incoming.extend_from_slice(chunk_head(data.len() as u64, &mut room));
+                self.incoming.extend_from_slice(chunk_head(data.len() as u64, &mut buffer));
                 self.incoming.extend_from_slice(data);
             }
         }
@@ -450,13 +450,13 @@ impl AsyncRead for Pipe {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        room: &mut ReadBuf<'_>,
+        buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let mut state = self.state.borrow_mut();
         let unread = &state.incoming[state.read..];
-        let count = unread.len().min(room.remaining());
+        let count = unread.len().min(buffer.remaining());
         if count > 0 {
-            room.put_slice(&unread[..count]);
+            buffer.put_slice(&unread[..count]);
             state.read += count;
             state.last_chunk = None;
             state.awaits_request = false;

@@ -4,7 +4,7 @@ use assay_measurement::histogram::{MAX_US, SparseHistogram};
 
 /// Lag from which on it is a stall, in nanoseconds.
 pub const STALL_NS: u64 = 10_000_000;
-/// Most stalls that are kept until they are taken.
+/// Upper bound on the stalls kept until they are taken.
 const MAX_STALLS: usize = 64;
 
 /// Below this many microseconds, each has a bucket of its own.
@@ -40,7 +40,7 @@ impl LagHistogram {
         self.max_us = self.max_us.max(lag_us);
     }
 
-    /// Gives what was counted, and forgets it.
+    /// Returns the histogram and resets it.
     pub fn take(&mut self) -> SparseHistogram {
         let mut buckets = Vec::new();
         // Above the longest there is nothing.

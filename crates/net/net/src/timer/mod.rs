@@ -176,10 +176,10 @@ impl<T> Timer<T> {
             // After as many events as are told at once, there are likely to be more.
             if sleeps && !events.is_full() {
                 let (in_flight, quick) = (handler.in_flight(), handler.low_response_time());
-                let rest_ns =
-                    coalescer.rest_ns(now_ns, std::mem::take(&mut arrived), in_flight, quick, next_ns);
-                if rest_ns > 0 {
-                    std::thread::sleep(Duration::from_nanos(rest_ns));
+                let pause_ns =
+                    coalescer.pause_ns(now_ns, std::mem::take(&mut arrived), in_flight, quick, next_ns);
+                if pause_ns > 0 {
+                    std::thread::sleep(Duration::from_nanos(pause_ns));
                 }
             }
             sockets.wait(&mut events, sleeps)?;

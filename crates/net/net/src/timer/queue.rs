@@ -53,9 +53,9 @@ impl<T> TimerQueue<T> {
                 (self.slots.len() - 1) as u32
             }
         };
-        let place = &mut self.slots[slot as usize];
-        place.token = Some(token);
-        let generation = place.generation;
+        let entry = &mut self.slots[slot as usize];
+        entry.token = Some(token);
+        let generation = entry.generation;
         self.order += 1;
         self.heap.push(Reverse(QueueEntry { at_ns, order: self.order, slot, generation }));
         TimerKey { slot, generation }
@@ -103,9 +103,9 @@ impl<T> TimerQueue<T> {
     }
 
     fn take(&mut self, slot: u32, generation: u32) -> Option<T> {
-        let place = self.slots.get_mut(slot as usize).filter(|place| place.generation == generation)?;
-        let token = place.token.take()?;
-        place.generation = place.generation.wrapping_add(1);
+        let entry = self.slots.get_mut(slot as usize).filter(|entry| entry.generation == generation)?;
+        let token = entry.token.take()?;
+        entry.generation = entry.generation.wrapping_add(1);
         self.free.push(slot);
         Some(token)
     }

@@ -78,7 +78,7 @@ pub struct Interceptor {
     provider: Arc<CryptoProvider>,
     /// Settings of all servers but for their certificates. Tickets are of one key; a session is resumed under its own name only.
     settings: ServerConfig,
-    known: RefCell<IssuedHosts>,
+    issued_hosts: RefCell<IssuedHosts>,
 }
 
 impl std::fmt::Debug for Interceptor {
@@ -126,7 +126,7 @@ impl Interceptor {
             .with_cert_resolver(nobody);
         settings.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1_1.to_vec(), HTTP_1_0.to_vec()];
         settings.ticketer = Ticketer::new().map_err(of_library)?;
-        Ok(Self { authority, valid, provider, settings, known: RefCell::default() })
+        Ok(Self { authority, valid, provider, settings, issued_hosts: RefCell::default() })
     }
 
     /// Begins a session with the client of a tunnel to this authority (`host` or `host:port`).
@@ -139,14 +139,14 @@ impl Interceptor {
     fn settings_for(&self, authority: &str, now_unix_s: u64) -> Result<Arc<ServerConfig>, TunnelError> {
         // A name is sent (SNI) and verified without the dot at its end.
         let host = host_of(authority).trim_end_matches('.').to_ascii_lowercase();
-        let mut known = self.known.borrow_mut();
-        if let Some(made) = known.by_host.get(&host)
+        let mut issued_hosts = self.issued_hosts.borrow_mut();
+        if let Some(made) = issued_hosts.by_host.get(&host)
             && now_unix_s.saturating_sub(made.at_unix_s) < USED_S
         {
             return Ok(Arc::clone(&made.settings));
         }
         let settings = self.make(&host, now_unix_s)?;
-        known.add(host, IssuedHost { settings: Arc::clone(&settings), at_unix_s: now_unix_s });
+        issued_hosts.add(host, IssuedHost { settings: Arc::clone(&settings), at_unix_s: now_unix_s });
         Ok(settings)
     }
 
@@ -172,8 +172,8 @@ impl Interceptor {
 }
 
 impl IssuedHosts {
-    fn add(&mut self, host: String, made: IssuedHost) {
-        if self.by_host.insert(host.clone(), made).is_some() {
+    fn add(&mut self, host: String, issued: IssuedHost) {
+        if self.by_host.insert(host.clone(), issued).is_some() {
             self.order.retain(|other| *other != host);
         }
         self.order.push_back(host);
@@ -283,19 +283,20 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &of("WWW.example.:8443", NOW_UNIX_S + 86_399)));
         assert!(!Arc::ptr_eq(&first, &of("other.example", NOW_UNIX_S)));
         assert!(!Arc::ptr_eq(&first, &of("www.example", NOW_UNIX_S + 86_400)));
-        assert_eq!(interceptor.known.borrow().order.len(), 2, "the older one went");
+        assert_eq!(interceptor.issued_hosts.borrow().order.len(), 2, "the older one went");
     }
 
     #[test]
     fn no_more_hosts_are_known_than_may_be() {
         let made = || IssuedHost { settings: Arc::new(interceptor().settings), at_unix_s: 0 };
         let settings = made().settings;
-        let mut known = IssuedHosts::default();
+        let mut issued_hosts = IssuedHosts::default();
         for number in 0..=MAX_HOSTS {
-            known.add(number.to_string(), IssuedHost { settings: Arc::clone(&settings), at_unix_s: 0 });
+            issued_hosts
+                .add(number.to_string(), IssuedHost { settings: Arc::clone(&settings), at_unix_s: 0 });
         }
-        assert_eq!((known.by_host.len(), known.order.len()), (MAX_HOSTS, MAX_HOSTS));
-        assert!(!known.by_host.contains_key("0") && known.by_host.contains_key("1"));
+        assert_eq!((issued_hosts.by_host.len(), issued_hosts.order.len()), (MAX_HOSTS, MAX_HOSTS));
+        assert!(!issued_hosts.by_host.contains_key("0") && issued_hosts.by_host.contains_key("1"));
     }
 
     #[test]

@@ -209,21 +209,26 @@ impl Session {
 
     /// Appends records that carry `plain` to `out`. Nothing can be sent before the session [is open](Self::is_open).
     pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
-        let mut room = vec![0; sealed_bytes(plain.len())];
-        let sealed = self.seal_into(plain, &mut room, out)?;
-        out.extend_from_slice(&room[..sealed]);
+        let mut buffer = vec![0; sealed_bytes(plain.len())];
+        let sealed = self.seal_into(plain, &mut buffer, out)?;
+        out.extend_from_slice(&buffer[..sealed]);
         Ok(())
     }
 
-    /// Makes records that carry `plain` in `room`, of [`sealed_bytes`], and returns their length. What has to be sent before them is
+    /// Makes records that carry `plain` in `buffer`, of [`sealed_bytes`], and returns their length. What has to be sent before them is
     /// appended to `out`. Nothing can be sent before the session [is open](Self::is_open).
-    pub fn seal_into(&mut self, plain: &[u8], room: &mut [u8], out: &mut Vec<u8>) -> Result<usize, TlsError> {
+    pub fn seal_into(
+        &mut self,
+        plain: &[u8],
+        buffer: &mut [u8],
+        out: &mut Vec<u8>,
+    ) -> Result<usize, TlsError> {
         if self.stage == SessionState::Failed {
             return Err(TlsError::already_failed());
         }
         let mut sealed = 0;
         self.side.write(&mut self.incoming, out, &mut |session, _| {
-            sealed = session.encrypt(plain, room)?;
+            sealed = session.encrypt(plain, buffer)?;
             Ok(())
         })?;
         Ok(sealed)
@@ -236,9 +241,9 @@ impl Session {
         }
         // A session that cannot say it any more is over as well.
         let _ = self.side.write(&mut self.incoming, out, &mut |session, out| {
-            let mut room = [0; RECORD_OVERHEAD];
-            let written = session.close(&mut room)?;
-            out.extend_from_slice(&room[..written]);
+            let mut buffer = [0; RECORD_OVERHEAD];
+            let written = session.close(&mut buffer)?;
+            out.extend_from_slice(&buffer[..written]);
             Ok(())
         });
     }
@@ -256,17 +261,17 @@ impl Session {
 
 /// Writing in an open session, of a client or a server.
 trait TrafficWriter {
-    fn encrypt(&mut self, plain: &[u8], room: &mut [u8]) -> Result<usize, EncryptError>;
-    fn close(&mut self, room: &mut [u8]) -> Result<usize, EncryptError>;
+    fn encrypt(&mut self, plain: &[u8], buffer: &mut [u8]) -> Result<usize, EncryptError>;
+    fn close(&mut self, buffer: &mut [u8]) -> Result<usize, EncryptError>;
 }
 
 impl<Data> TrafficWriter for rustls::unbuffered::WriteTraffic<'_, Data> {
-    fn encrypt(&mut self, plain: &[u8], room: &mut [u8]) -> Result<usize, EncryptError> {
-        rustls::unbuffered::WriteTraffic::encrypt(self, plain, room)
+    fn encrypt(&mut self, plain: &[u8], buffer: &mut [u8]) -> Result<usize, EncryptError> {
+        rustls::unbuffered::WriteTraffic::encrypt(self, plain, buffer)
     }
 
-    fn close(&mut self, room: &mut [u8]) -> Result<usize, EncryptError> {
-        self.queue_close_notify(room)
+    fn close(&mut self, buffer: &mut [u8]) -> Result<usize, EncryptError> {
+        self.queue_close_notify(buffer)
     }
 }
 
@@ -295,11 +300,11 @@ impl Side {
         }
     }
 
-    /// Writes something that needs an open session. The library must see the bytes that it has not used (`kept`) at every step: it
+    /// Writes something that needs an open session. The library must see the bytes that it has not used (`buffered`) at every step: it
     /// has noted where in them a message has begun, and panics if they are not there.
     fn write(
         &mut self,
-        kept: &mut Vec<u8>,
+        buffered: &mut Vec<u8>,
         out: &mut Vec<u8>,
         write: &mut WriteOnce<'_>,
     ) -> Result<(), TlsError> {
@@ -311,10 +316,14 @@ impl Side {
         loop {
             let nothing = &mut |_: &[u8]| ();
             let (discard, next) = match self {
-                Side::Client(client) => step(client.process_tls_records(kept), nothing, out, Some(&mut once)),
-                Side::Server(server) => step(server.process_tls_records(kept), nothing, out, Some(&mut once)),
+                Side::Client(client) => {
+                    step(client.process_tls_records(buffered), nothing, out, Some(&mut once))
+                }
+                Side::Server(server) => {
+                    step(server.process_tls_records(buffered), nothing, out, Some(&mut once))
+                }
             };
-            kept.drain(..discard);
+            buffered.drain(..discard);
             match next? {
                 StepResult::Step | StepResult::Read | StepResult::Closed => {}
                 StepResult::Wait if done => return Ok(()),
@@ -328,10 +337,10 @@ impl Side {
 
     /// Appends the alert that belongs to an error. The library is not to do anything else after one; it must see the bytes that it has
     /// not used nevertheless ([`Side::write`]).
-    fn write_alert(&mut self, kept: &mut [u8], out: &mut Vec<u8>) {
+    fn write_alert(&mut self, buffered: &mut [u8], out: &mut Vec<u8>) {
         let mut used = 0;
         while self.common().wants_write() {
-            let (discard, next) = self.step(&mut kept[used..], &mut |_| (), out);
+            let (discard, next) = self.step(&mut buffered[used..], &mut |_| (), out);
             used += discard;
             if !matches!(next, Ok(StepResult::Step)) {
                 break;

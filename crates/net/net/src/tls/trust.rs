@@ -48,9 +48,9 @@ pub(crate) fn verifier(
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsSettingsError> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let found = found.map_err(|e| none(describe_pem_error(&e)))?;
-    if found.is_empty() { Err(none("nothing was found".into())) } else { Ok(found) }
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let certificates = certificates.map_err(|e| none(describe_pem_error(&e)))?;
+    if certificates.is_empty() { Err(none("nothing was found".into())) } else { Ok(certificates) }
 }
 
 /// Describes an error in PEM: the library shows lines as numbers.

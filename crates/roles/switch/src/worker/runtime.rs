@@ -349,16 +349,16 @@ impl Runtime {
 
     /// Lets events come together before the thread polls for them ([`ConnectionCoalescer`]).
     fn pause(&self) {
-        let longest_ns = MAX_PAUSE_NS.get();
+        let max_pause_ns = MAX_PAUSE_NS.get();
         let (arrived, connections) = (self.arrived.take(), ACCEPTED.take());
-        if longest_ns == 0 {
+        if max_pause_ns == 0 {
             return;
         }
         let mut coalescer = self.coalescer.get();
-        let rest_ns = coalescer.rest_ns(monotonic_ns(), arrived, connections, longest_ns);
+        let pause_ns = coalescer.pause_ns(monotonic_ns(), arrived, connections, max_pause_ns);
         self.coalescer.set(coalescer);
-        if rest_ns > 0 {
-            std::thread::sleep(Duration::from_nanos(rest_ns));
+        if pause_ns > 0 {
+            std::thread::sleep(Duration::from_nanos(pause_ns));
         }
     }
 
