@@ -30,20 +30,20 @@ struct Link<T> {
     responses: ProcessorSharing<T>,
     /// The moment of its event in the queue.
     planned: Option<Moment>,
-    /// Time in which it was busy, until `noted`.
+    /// Time in which it was busy, until `accounted_until`.
     busy_s: f64,
-    noted: Moment,
+    accounted_until: Moment,
 }
 
 impl<T> Link<T> {
     fn note(&mut self, now: Moment) {
         self.busy_s = self.busy_s(now);
-        self.noted = self.noted.max(now);
+        self.accounted_until = self.accounted_until.max(now);
     }
 
     fn busy_s(&self, now: Moment) -> f64 {
         let is_busy = self.responses.present() > 0;
-        self.busy_s + if is_busy { now.secs_since(self.noted) } else { 0.0 }
+        self.busy_s + if is_busy { now.secs_since(self.accounted_until) } else { 0.0 }
     }
 }
 
@@ -61,7 +61,7 @@ impl<T: Copy> Links<T> {
             responses: ProcessorSharing::new(1, 1.0, 1.0),
             planned: None,
             busy_s: 0.0,
-            noted: Moment::START,
+            accounted_until: Moment::START,
         };
         Self { links: std::iter::once(switch).chain(nodes).map(|rate| rate.map(link)).collect() }
     }

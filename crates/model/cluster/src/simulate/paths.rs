@@ -36,8 +36,8 @@ pub fn document_at(services: &[Service], path: &str) -> Option<(usize, u64)> {
     let file = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
     let requested = file(path);
     let same = |service: &Service| file(&service.path) == requested;
-    if let Some(place) = services.iter().position(same) {
-        return Some((place, 0));
+    if let Some(index) = services.iter().position(same) {
+        return Some((index, 0));
     }
     let (stem, extension) = split(&requested);
     let (stem, digits) = stem.rsplit_once('-')?;
@@ -46,7 +46,7 @@ pub fn document_at(services: &[Service], path: &str) -> Option<(usize, u64)> {
         let own = file(&service.path);
         number < service.documents && split(&own) == (stem, extension)
     };
-    services.iter().position(holds).map(|place| (place, number))
+    services.iter().position(holds).map(|index| (index, number))
 }
 
 #[cfg(test)]
@@ -80,15 +80,15 @@ mod tests {
             service("cpu-light", None, 0),
             service("disk-load", Some("/cgi-bin/disk_load.cgi?file=a.html"), 0),
         ];
-        for (place, number, path) in [
+        for (index, number, path) in [
             (0, 0, "/file500.html"),
             (0, 699, "/file500-699.html"),
             (1, 17, "/file5k-17.html"),
             (2, 0, "/cgi-bin/cpu_light.cgi"),
             (3, 0, "/cgi-bin/disk_load.cgi?file=a.html"),
         ] {
-            assert_eq!(path_of(&services[place], number), path);
-            assert_eq!(document_at(&services, path), Some((place, number)), "{path}");
+            assert_eq!(path_of(&services[index], number), path);
+            assert_eq!(document_at(&services, path), Some((index, number)), "{path}");
         }
         assert_eq!(document_at(&services, "/cgi-bin/disk_load.cgi?file=/other.html"), Some((3, 0)));
         for unknown in

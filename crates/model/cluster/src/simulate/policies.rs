@@ -14,12 +14,12 @@ const REQUESTS: f64 = 1e6;
 pub fn document_demands(experiment: &Experiment, mix: &ServiceMix) -> Vec<DocumentDemand> {
     let total: f64 = mix.weights.iter().sum();
     let mut all = Vec::new();
-    for (place, service) in experiment.services.iter().enumerate() {
-        let share = mix.weights[place] / total;
+    for (index, service) in experiment.services.iter().enumerate() {
+        let share = mix.weights[index] / total;
         let ranks = |number| popularity(number, service.zipf);
         let sum: f64 = (0..service.documents).map(ranks).sum();
         all.extend((0..service.documents).map(|number| DocumentDemand {
-            document: document_of(place, number),
+            document: document_of(index, number),
             bytes: service.bytes,
             requests: REQUESTS * share * ranks(number) / sum,
         }));

@@ -32,11 +32,11 @@ pub(crate) fn read(fields: &Fields<'_>) -> Result<ReferenceCurve, Mistake> {
         None if rates.is_none() => return Err(fields.wrong("nothing was measured: add per-second = […]")),
         None => None,
     };
-    let at = |list: &Option<Vec<f64>>, place: usize| list.as_ref().map(|values| values[place]);
+    let at = |list: &Option<Vec<f64>>, index: usize| list.as_ref().map(|values| values[index]);
     let mut nodes = Vec::new();
     if let Some(node) = node {
-        for (place, count) in counts.iter().enumerate() {
-            let (processor, disk) = (at(&processor, place), at(&disk, place));
+        for (index, count) in counts.iter().enumerate() {
+            let (processor, disk) = (at(&processor, index), at(&disk, index));
             nodes.push((*count, ReferenceNode { node, processor, disk }));
         }
     }

@@ -79,17 +79,17 @@ impl RequestStream {
         let client = client.map_or(NOBODY, |client| u64::from(client.0));
         let mut rng = Rng::of(Purpose::Request, &[self.seed, client, number]);
         let draw = rng.unit();
-        let place = self.shares.partition_point(|share| *share <= draw).min(self.shares.len() - 1);
-        let service = &self.services[place];
-        let number = match self.popularity[place].is_empty() {
+        let index = self.shares.partition_point(|share| *share <= draw).min(self.shares.len() - 1);
+        let service = &self.services[index];
+        let number = match self.popularity[index].is_empty() {
             true => rng.below(service.documents),
             false => {
                 let draw = rng.unit();
-                self.popularity[place].partition_point(|share| *share <= draw) as u64
+                self.popularity[index].partition_point(|share| *share <= draw) as u64
             }
         };
         let number = number.min(service.documents.saturating_sub(1));
-        let document = document_of(place, number);
+        let document = document_of(index, number);
         let mut time = |mean_s: f64| match service.law {
             ServiceTimeLaw::Constant => mean_s,
             ServiceTimeLaw::Exponential => mean_s * rng.exponential(),
@@ -98,7 +98,7 @@ impl RequestStream {
         let read = (service.documents > 0).then_some((document, service.bytes));
         let work = Work { processor_s, disk_s, document: read };
         SimulatedRequest {
-            service: place as u32,
+            service: index as u32,
             class: service.class,
             number,
             document,

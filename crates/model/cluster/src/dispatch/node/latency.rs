@@ -12,8 +12,8 @@ pub(super) struct Latencies {
 }
 
 impl Latencies {
-    pub(super) fn record(&mut self, found: u32, took_nanos: u64) {
-        let index = (found as usize).min(MAX_QUEUE_LENGTH);
+    pub(super) fn record(&mut self, queue_length: u32, took_nanos: u64) {
+        let index = (queue_length as usize).min(MAX_QUEUE_LENGTH);
         if self.by_queue_length.len() <= index {
             self.by_queue_length.resize(index + 1, None);
         }
@@ -22,9 +22,9 @@ impl Latencies {
         *slot = Some(slot.map_or(new, |old| old + SMOOTHING * (new - old)));
     }
 
-    /// Estimate for `found` requests, from the nearest queue length with a value.
-    pub(super) fn estimate(&self, found: u32) -> Option<u64> {
-        let wanted = (found as usize).min(MAX_QUEUE_LENGTH);
+    /// Estimate for `queue_length` requests, from the nearest queue length with a value.
+    pub(super) fn estimate(&self, queue_length: u32) -> Option<u64> {
+        let wanted = (queue_length as usize).min(MAX_QUEUE_LENGTH);
         let known =
             self.by_queue_length.iter().enumerate().filter_map(|(length, nanos)| Some((length, (*nanos)?)));
         let nearest = known.min_by_key(|(length, _)| length.abs_diff(wanted));

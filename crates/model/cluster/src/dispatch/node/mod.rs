@@ -101,9 +101,9 @@ new_key_type! {
 struct Job<T> {
     request: T,
     work: Work,
-    came: Moment,
+    arrived_at: Moment,
     /// Requests that were in the node when this one arrived.
-    found: u32,
+    queue_length: u32,
     stage: JobStage,
 }
 
@@ -182,7 +182,8 @@ impl<T: Copy + Ord> Node<T> {
         {
             return Err(QueueFull { workers, queue });
         }
-        let job = Job { request, work, came: now, found: self.in_flight(), stage: JobStage::Reading };
+        let job =
+            Job { request, work, arrived_at: now, queue_length: self.in_flight(), stage: JobStage::Reading };
         let key = self.jobs.insert(job);
         if waits {
             self.waiting.push_back(key);
@@ -283,7 +284,7 @@ impl<T: Copy + Ord> Node<T> {
 
     fn finish(&mut self, key: JobKey, now: Moment, done: &mut Vec<T>) {
         if let Some(job) = self.jobs.remove(key) {
-            self.latencies.record(job.found, now.nanos_since(job.came));
+            self.latencies.record(job.queue_length, now.nanos_since(job.arrived_at));
             done.push(job.request);
         }
         if let Some(next) = self.waiting.pop_front() {

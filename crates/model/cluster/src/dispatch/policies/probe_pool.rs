@@ -70,11 +70,11 @@ impl ProbePool {
             true => (0, probe.latency_nanos, u64::from(probe.in_flight)),
             false => (1, u64::from(probe.in_flight), probe.latency_nanos),
         };
-        let place = (0..self.probes.len()).min_by_key(|place| key(&self.probes[*place]))?;
-        let server = self.probes[place].server;
-        self.probes[place].uses_left -= 1;
-        if self.probes[place].uses_left == 0 {
-            self.probes.remove(place);
+        let index = (0..self.probes.len()).min_by_key(|index| key(&self.probes[*index]))?;
+        let server = self.probes[index].server;
+        self.probes[index].uses_left -= 1;
+        if self.probes[index].uses_left == 0 {
+            self.probes.remove(index);
         }
         for probe in self.probes.iter_mut().filter(|probe| probe.server == server) {
             probe.in_flight += 1;
@@ -95,7 +95,7 @@ impl ProbePool {
             true => (hot(probe), u64::from(probe.in_flight)),
             false => (false, probe.latency_nanos),
         };
-        if let Some(worst) = (0..self.probes.len()).max_by_key(|place| cost(&self.probes[*place])) {
+        if let Some(worst) = (0..self.probes.len()).max_by_key(|index| cost(&self.probes[*index])) {
             self.probes.remove(worst);
         }
     }

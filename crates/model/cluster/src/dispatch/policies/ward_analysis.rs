@@ -108,12 +108,12 @@ struct Sums {
 impl Sums {
     fn new(order: &[DocumentDemand], costs: &ClusterCosts) -> Self {
         let mut sums = Self { bytes: vec![0], requests: vec![0.0], disk_s: vec![0.0], load_s: vec![0.0] };
-        for (place, requested) in order.iter().enumerate() {
+        for (index, requested) in order.iter().enumerate() {
             let read_s = costs.read_s(requested.bytes);
-            sums.bytes.push(sums.bytes[place].saturating_add(requested.bytes));
-            sums.requests.push(sums.requests[place] + requested.requests);
-            sums.disk_s.push(sums.disk_s[place] + requested.requests * read_s);
-            sums.load_s.push(sums.load_s[place] + read_s);
+            sums.bytes.push(sums.bytes[index].saturating_add(requested.bytes));
+            sums.requests.push(sums.requests[index] + requested.requests);
+            sums.disk_s.push(sums.disk_s[index] + requested.requests * read_s);
+            sums.load_s.push(sums.load_s[index] + read_s);
         }
         sums
     }
