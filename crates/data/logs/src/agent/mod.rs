@@ -63,7 +63,7 @@ static RULES: LazyLock<AgentRules> = LazyLock::new(|| read(include_str!("rules.t
 
 /// Reads rules; lines that are none are left out, which a test rules out for ours.
 fn read(text: &'static str) -> AgentRules {
-    let mut rule_count = AgentRules {
+    let mut rules = AgentRules {
         families: vec![
             Family { kind: AgentKind::Unknown, name: "unknown" },
             Family { kind: AgentKind::None, name: "(none)" },
@@ -71,14 +71,14 @@ fn read(text: &'static str) -> AgentRules {
         texts: Vec::new(),
     };
     for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let Some((family_index, text)) = rule(line) else { continue };
-        let at = rule_count.families.iter().position(|known| *known == family_index).unwrap_or_else(|| {
-            rule_count.families.push(family_index);
-            rule_count.families.len() - 1
+        let Some((family, text)) = rule(line) else { continue };
+        let at = rules.families.iter().position(|known| *known == family).unwrap_or_else(|| {
+            rules.families.push(family);
+            rules.families.len() - 1
         });
-        rule_count.texts.push((Finder::new(text), at));
+        rules.texts.push((Finder::new(text), at));
     }
-    rule_count
+    rules
 }
 
 /// `kind | name | text`.

@@ -105,13 +105,13 @@ pub(super) fn find(lines: &[&[u8]]) -> Option<JsonFormat> {
         }
         read += 1;
         // A key that only some lines have comes behind the one that it follows in them.
-        let mut place = 0;
+        let mut index = 0;
         for path in own {
             match paths.iter().position(|known| *known == path) {
-                Some(known) => place = known + 1,
+                Some(known) => index = known + 1,
                 None => {
-                    paths.insert(place, path);
-                    place += 1;
+                    paths.insert(index, path);
+                    index += 1;
                 }
             }
         }

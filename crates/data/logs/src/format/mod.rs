@@ -169,7 +169,7 @@ pub(crate) struct ExplainedField<'f, 'l> {
 /// A field of a line, and what stands in it.
 struct FieldValue<'f, 'l> {
     /// Place of the field among the steps of its format, or among the keys of the log.
-    place: usize,
+    index: usize,
     field: &'f Field,
     value: &'l [u8],
 }
@@ -423,11 +423,11 @@ impl Format {
         // Up to where it ceases to fit.
         let _ = self.walk(line, |cut, _| {
             let word: &str = match &self.body {
-                LineLayout::Steps(steps) => match &steps[cut.place] {
+                LineLayout::Steps(steps) => match &steps[cut.index] {
                     FormatStep::Field(step) => &step.word,
                     FormatStep::Literal(_) => "",
                 },
-                LineLayout::Keys(keys) => &keys.list()[cut.place].path,
+                LineLayout::Keys(keys) => &keys.list()[cut.index].path,
             };
             parts.push(ExplainedField { word, what: cut.field.purpose(), value: cut.value });
             Some(())
@@ -491,8 +491,8 @@ fn walk_steps<'f, 'a>(
 ) -> Result<Clock, LineError> {
     let mut clock = Clock::default();
     let mut rest = line;
-    for (place, step) in steps.iter().enumerate() {
-        let stop = |problem, rest: &[u8]| LineError { step: place, at: line.len() - rest.len(), problem };
+    for (index, step) in steps.iter().enumerate() {
+        let stop = |problem, rest: &[u8]| LineError { step: index, at: line.len() - rest.len(), problem };
         let FieldStep { field, until, may_be_quoted, .. } = match step {
             FormatStep::Literal(text) => {
                 rest = skip_text(text, rest).ok_or_else(|| stop(Mismatch::NotThere, rest))?;
@@ -508,7 +508,7 @@ fn walk_steps<'f, 'a>(
             _ => until.cut(rest).ok_or(Mismatch::NoEnd),
         };
         let (value, after) = cut.map_err(|problem| stop(problem, rest))?;
-        take(FieldValue { place, field, value }, &mut clock).ok_or_else(|| stop(Mismatch::Wrong, rest))?;
+        take(FieldValue { index, field, value }, &mut clock).ok_or_else(|| stop(Mismatch::Wrong, rest))?;
         rest = after;
     }
     if !rest.is_empty() {
@@ -527,7 +527,7 @@ fn walk_keys<'f, 'l>(
 ) -> Result<Clock, LineError> {
     let mut clock = Clock::default();
     let walked = keys.each(line, |json::Value { key, text }| {
-        take(FieldValue { place: key, field: &keys.list()[key].field, value: text }, &mut clock)
+        take(FieldValue { index: key, field: &keys.list()[key].field, value: text }, &mut clock)
     });
     match walked {
         Ok(()) => Ok(clock),

@@ -92,9 +92,9 @@ impl FormatTracker {
         match (w3c::from_directive(line), of_log) {
             // A directive that cannot be used is like any comment, unless such a line has named the fields before.
             (None, _) | (Some(Err(_)), None) => Ok(()),
-            (Some(Ok(format)), Some(place)) => {
-                self.formats[place].format = format;
-                (self.last, self.is_lost) = (place, false);
+            (Some(Ok(format)), Some(index)) => {
+                self.formats[index].format = format;
+                (self.last, self.is_lost) = (index, false);
                 Ok(())
             }
             (Some(Ok(format)), None) => {
@@ -131,16 +131,16 @@ impl FormatTracker {
     #[cold]
     fn read_by_other_format<'a>(&mut self, line: &'a [u8], access: &mut Access<'a>) -> Option<()> {
         let last = self.last;
-        let place = self.formats.iter().enumerate().position(|(place, counted)| {
-            if place == last {
+        let index = self.formats.iter().enumerate().position(|(index, counted)| {
+            if index == last {
                 return false;
             }
             // The format before has filled some of it.
             *access = Access::default();
             read_line(&counted.format, line, access).is_ok()
         })?;
-        self.last = place;
-        self.formats[place].lines += 1;
+        self.last = index;
+        self.formats[index].lines += 1;
         Some(())
     }
 

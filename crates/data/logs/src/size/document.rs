@@ -331,7 +331,7 @@ impl SizeDocument {
         let found = curve::curves(requests, &plan);
         let unit = if requests.has_sizes { SizeUnit::Bytes } else { SizeUnit::Objects };
         let names = requests.labels.as_ref().map_or(&[][..], |labels| &labels.names);
-        let view = ResultView { found: &found, unit, sample: sample.clone(), names };
+        let view = ResultView { curves: &found, unit, sample: sample.clone(), names };
         let mut document = Self {
             schema: SCHEMA.into(),
             assay_version: env!("CARGO_PKG_VERSION").into(),

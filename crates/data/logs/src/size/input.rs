@@ -443,7 +443,7 @@ impl LogReader {
     /// Before the first line of a format: what it leaves out, and what is assumed instead.
     fn begin(&mut self, format: &Format, collector: &mut RequestCollector) {
         self.format = Some(format.key());
-        let says = format.facts();
+        let facts = format.facts();
         let mut note = |is_missing: bool, text: &str| {
             if is_missing && !self.notes.iter().any(|note| note == text) {
                 self.notes.push(text.to_owned());
@@ -451,24 +451,24 @@ impl LogReader {
             is_missing
         };
         self.assumes_get =
-            note(!says.contains(Fact::Method), "The log has no methods: all requests are taken for GETs.");
+            note(!facts.contains(Fact::Method), "The log has no methods: all requests are taken for GETs.");
         self.assumes_success =
-            note(!says.contains(Fact::Status), "The log has no statuses: all are taken for 200.");
-        let has_heads = says.contains(Fact::Bytes) && !format.counts_bodies();
+            note(!facts.contains(Fact::Status), "The log has no statuses: all are taken for 200.");
+        let has_heads = facts.contains(Fact::Bytes) && !format.counts_bodies();
         note(
             has_heads,
             "The log counts heads of responses among their bytes: an object whose size differs by no more than 512 bytes is taken \
              for unchanged.",
         );
-        self.metadata.has_lifetimes |= says.contains(Fact::Lifetime) && !self.as_replayed;
-        self.metadata.has_codings |= says.contains(Fact::Coding) && !self.as_replayed;
+        self.metadata.has_lifetimes |= facts.contains(Fact::Lifetime) && !self.as_replayed;
+        self.metadata.has_codings |= facts.contains(Fact::Coding) && !self.as_replayed;
         self.logged.begin(format, !self.as_replayed, self.metadata.has_codings);
         self.is_plain &=
             !self.metadata.has_lifetimes && !self.metadata.has_codings && !self.logged.has_vary();
         if self.metadata.has_lifetimes {
             collector.set_http(self.http.clone());
         }
-        collector.set_sizes(match (says.contains(Fact::Bytes), has_heads) {
+        collector.set_sizes(match (facts.contains(Fact::Bytes), has_heads) {
             (false, _) => Sizes::Unknown,
             (true, true) => Sizes::Within(HEAD_BYTES),
             (true, false) => Sizes::Within(0),
@@ -478,13 +478,13 @@ impl LogReader {
 
 /// Note on sizes that change and change back.
 fn size_return_notes(collector: &RequestCollector) -> Vec<String> {
-    let (size_return_notes, changes) = collector.size_returns();
-    if size_return_notes * 10 < changes || size_return_notes < 10 {
+    let (returns, changes) = collector.size_returns();
+    if returns * 10 < changes || returns < 10 {
         return Vec::new();
     }
     vec![format!(
         "{} of {} changes of size are back to the size before, as those of variants of one object are (coded and not, for instance): each is simulated as a changed object, which no cache with variants would see. Log Content-Encoding to have them told apart.",
-        show::count(size_return_notes),
+        show::count(returns),
         show::count(changes)
     )]
 }

@@ -420,8 +420,8 @@ impl RequestCollector {
         }
         (self.ids, self.known) = (ids, known);
         // How many are kept of so many.
-        let mut kept = Vec::with_capacity(self.requests.list.len() + 1);
-        kept.push(0);
+        let mut kept_before = Vec::with_capacity(self.requests.list.len() + 1);
+        kept_before.push(0);
         let mut to = 0;
         for from in 0..self.requests.list.len() {
             let request = &mut self.requests.list[from];
@@ -448,9 +448,10 @@ impl RequestCollector {
                 }
                 to += 1;
             }
-            kept.push(to as u32);
+            kept_before.push(to as u32);
         }
-        self.last.is_kept = kept.len() < 2 || kept[kept.len() - 2] < kept[kept.len() - 1];
+        self.last.is_kept =
+            kept_before.len() < 2 || kept_before[kept_before.len() - 2] < kept_before[kept_before.len() - 1];
         self.requests.list.truncate(to);
         if let Some(http) = &mut self.requests.http {
             http.semantics.truncate(to);
@@ -459,7 +460,7 @@ impl RequestCollector {
             labelling.of.truncate(to);
         }
         self.requests.clients.truncate(to);
-        self.sampler.renumber(|previous_sizes| kept[previous_sizes] as usize);
+        self.sampler.renumber(|index| kept_before[index] as usize);
         self.requests.size_changes = size_changes_in(&self.requests.list, self.ids.len()).count() as u64;
     }
 

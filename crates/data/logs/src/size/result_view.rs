@@ -15,7 +15,7 @@ const GB: f64 = (1u64 << 30) as f64;
 
 /// Simulated curves, with what is needed to present them.
 pub(crate) struct ResultView<'a> {
-    pub(crate) found: &'a Curves,
+    pub(crate) curves: &'a Curves,
     pub(crate) unit: SizeUnit,
     pub(crate) sample: Option<SampleInfo>,
     pub(crate) names: &'a [String],
@@ -29,12 +29,12 @@ impl ResultView<'_> {
     fn difference(&self, more: &curve::Estimate, less: &curve::Estimate, scale: f64) -> Option<Points> {
         let of: &Ratio<'_> = &|more, less| Some((more.dhr()? - less.dhr()?) * 100.0 * scale);
         let points = of(&more.counts, &less.counts)?;
-        let half = self.found.half_width(points, |part| of(more.parts.get(part)?, less.parts.get(part)?));
+        let half = self.curves.half_width(points, |part| of(more.parts.get(part)?, less.parts.get(part)?));
         Some(Points { points, low: half.map(|half| points - half), high: half.map(|half| points + half) })
     }
 
     fn below(&self, point: &curve::CurvePoint) -> Option<Points> {
-        let mut below = self.difference(&self.found.infinite, &point.estimate, 1.0)?;
+        let mut below = self.difference(&self.curves.infinite, &point.estimate, 1.0)?;
         // A cache that is never below an infinite one is so in no part either.
         below.low = below.low.map(|low| low.max(below.points.min(0.0)));
         Some(below)
@@ -50,16 +50,16 @@ impl ResultView<'_> {
     }
 
     pub(crate) fn infinite_interval(&self) -> Option<(f64, f64)> {
-        let infinite = &self.found.infinite;
+        let infinite = &self.curves.infinite;
         let dhr = infinite.counts.dhr()?;
-        let half = self.found.half_width(dhr, |part| infinite.parts.get(part)?.dhr())?;
+        let half = self.curves.half_width(dhr, |part| infinite.parts.get(part)?.dhr())?;
         Some(((dhr - half).max(0.0), (dhr + half).min(1.0)))
     }
 
     pub(crate) fn curve(&self, curve: &curve::PolicyCurve) -> Curve {
-        let is_sample = self.found.source == Some(ErrorCause::Sample);
+        let is_sample = self.curves.source == Some(ErrorCause::Sample);
         let band = |of: fn(&HitCounts) -> Option<f64>| {
-            let halves = if is_sample { self.found.band(curve, of) } else { None };
+            let halves = if is_sample { self.curves.band(curve, of) } else { None };
             move |at: usize, counts: &HitCounts| {
                 let (ratio, half) = (of(counts)?, *halves.as_ref()?.get(at)?);
                 Some(((ratio - half).max(0.0), (ratio + half).min(1.0)))
@@ -103,20 +103,20 @@ impl ResultView<'_> {
     fn enough(&self, curve: &curve::PolicyCurve, within_points: f64) -> Enough {
         let all: Vec<(u64, Points)> =
             curve.points.iter().filter_map(|point| Some((point.size, self.below(point)?))).collect();
-        let found = from_which(&all, |below| below.points <= within_points);
+        let curves = from_which(&all, |below| below.points <= within_points);
         let is_sure = |below: &Points| below.high.is_some_and(|high| high <= within_points);
         Enough {
             within_points,
-            size_bytes: found.map(|(size, _)| size),
-            below: found.map(|(_, below)| below),
+            size_bytes: curves.map(|(size, _)| size),
+            below: curves.map(|(_, below)| below),
             sure_size_bytes: from_which(&all, is_sure).map(|(size, _)| size),
         }
     }
 
     /// Largest gain of a realisable policy over the first one, unless chance explains it.
     pub(crate) fn best(&self) -> Option<Gain> {
-        let first = self.found.curves.first()?;
-        let real = self.found.curves.iter().skip(1).filter(|curve| curve.policy.online().is_some());
+        let first = self.curves.curves.first()?;
+        let real = self.curves.curves.iter().skip(1).filter(|curve| curve.policy.online().is_some());
         let gains = real
             .flat_map(|curve| curve.points.iter().zip(&first.points).map(move |both| (curve.policy, both)));
         let gains = gains.filter_map(|(policy, (point, first))| {

@@ -43,7 +43,7 @@ pub struct Entry<X = ()> {
 #[derive(Debug)]
 pub struct HeavyHitters<X = ()> {
     capacity: usize,
-    places: PrehashedMap<u32>,
+    indices: PrehashedMap<u32>,
     entries: Vec<Entry<X>>,
     /// Entries that are not in use; their buffers are.
     free: Vec<u32>,
@@ -59,7 +59,7 @@ impl<X: Default> HeavyHitters<X> {
         let capacity = capacity.max(16);
         Self {
             capacity,
-            places: PrehashedMap::default(),
+            indices: PrehashedMap::default(),
             entries: Vec::new(),
             free: Vec::new(),
             floor: Weights::default(),
@@ -69,32 +69,32 @@ impl<X: Default> HeavyHitters<X> {
     /// Looks where a text's place would be, and does nothing with it: see [`HeavyHitters::prefetch_entry`].
     #[inline]
     pub fn prefetch_slot(&self, hash: u64) -> u64 {
-        self.places.prefetch(hash)
+        self.indices.prefetch(hash)
     }
 
     /// Looks at a text's entry and does nothing with it, so that it is in a processor cache when it is used.
     #[inline]
     pub fn prefetch_entry(&self, hash: u64) -> u64 {
-        self.places.get(hash).map_or(0, |at| self.entries[at as usize].sums.requests)
+        self.indices.get(hash).map_or(0, |at| self.entries[at as usize].sums.requests)
     }
 
     /// The entry of a text that is in the table.
     #[inline]
     pub fn find(&mut self, hash: u64) -> Option<&mut Entry<X>> {
-        let at = self.places.get(hash)?;
+        let at = self.indices.get(hash)?;
         Some(&mut self.entries[at as usize])
     }
 
     /// A new entry for a text that is not in the table; `text` writes it.
     pub fn add(&mut self, hash: u64, text: impl FnOnce(&mut Vec<u8>)) -> &mut Entry<X> {
-        if self.places.len() >= self.capacity {
+        if self.indices.len() >= self.capacity {
             self.purge();
         }
         let at = self.free.pop().unwrap_or_else(|| {
             self.entries.push(Entry::default());
             self.entries.len() as u32 - 1
         });
-        self.places.insert(hash, at);
+        self.indices.insert(hash, at);
         let entry = &mut self.entries[at as usize];
         // The buffer of an entry that was dropped is used again.
         let mut buffer = std::mem::take(&mut entry.text);
@@ -111,7 +111,7 @@ impl<X: Default> HeavyHitters<X> {
 
     /// Everything in the table.
     pub fn entries(&self) -> impl Iterator<Item = &Entry<X>> {
-        self.places.values().map(|at| &self.entries[at as usize])
+        self.indices.values().map(|at| &self.entries[at as usize])
     }
 
     /// All entries, to change what else is counted of them.
@@ -121,11 +121,11 @@ impl<X: Default> HeavyHitters<X> {
 
     /// Texts in the table: all there were, while the floor is 0.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.indices.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.places.len() == 0
+        self.indices.len() == 0
     }
 
     /// Largest weight of a text that is not in the table.
@@ -154,7 +154,7 @@ impl<X: Default> HeavyHitters<X> {
                     && entry.sums.misses + entry.missed.misses <= floor.misses
             };
             let (entries, free) = (&mut self.entries, &mut self.free);
-            self.places.retain(|_, at| {
+            self.indices.retain(|_, at| {
                 let entry = &mut entries[at as usize];
                 let drop = light(entry);
                 if drop {
@@ -164,7 +164,7 @@ impl<X: Default> HeavyHitters<X> {
                 !drop
             });
             // A quarter that is free lets so many texts come before the next purge.
-            if self.places.len() <= self.capacity * 3 / 4 {
+            if self.indices.len() <= self.capacity * 3 / 4 {
                 return;
             }
         }
@@ -176,7 +176,7 @@ impl<X: Default> HeavyHitters<X> {
         let half = self.quantile(0.5, |w| w.requests);
         let (entries, free, floor) = (&mut self.entries, &mut self.free, &mut self.floor);
         let mut left = self.capacity / 2;
-        self.places.retain(|_, at| {
+        self.indices.retain(|_, at| {
             let entry = &mut entries[at as usize];
             if left == 0 || entry.sums.requests + entry.missed.requests > half {
                 return true;

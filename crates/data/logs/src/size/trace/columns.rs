@@ -87,7 +87,7 @@ pub enum TraceLineError {
     /// Something is wrong with a column.
     Column {
         /// Index of the column.
-        place: usize,
+        index: usize,
         problem: ValueError,
     },
 }
@@ -102,27 +102,27 @@ impl Columns {
         let mut roles = vec![ColumnRole::Unused; names.len()];
         let first = |meaning| names.iter().position(|name| name.meaning == meaning);
         let objects = objects(names).ok_or(NoObjectColumn)?;
-        for place in &objects.parts {
-            roles[*place] = ColumnRole::Object { is_part: *place != objects.whole };
+        for index in &objects.parts {
+            roles[*index] = ColumnRole::Object { is_part: *index != objects.whole };
         }
-        let unit_bytes = |place: usize| names[place].unit.unwrap_or(1.0);
+        let unit_bytes = |index: usize| names[index].unit.unwrap_or(1.0);
         let value = first(ColumnMeaning::ValueSize);
         let whole = first(ColumnMeaning::Size);
         let key = first(ColumnMeaning::KeySize);
         // `size` beside the size of a key is that of the value; an object's own size has both.
         let has_parts =
-            whole.or(value).is_some_and(|place| ["size", "valuesize"].contains(&&*names[place].words))
+            whole.or(value).is_some_and(|index| ["size", "valuesize"].contains(&&*names[index].words))
                 && key.is_some()
                 && (whole.is_none() || value.is_none());
-        if let Some(place) = whole.or(value) {
-            roles[place] = ColumnRole::Size { unit_bytes: unit_bytes(place), is_value: has_parts };
+        if let Some(index) = whole.or(value) {
+            roles[index] = ColumnRole::Size { unit_bytes: unit_bytes(index), is_value: has_parts };
         }
-        if let Some(place) = key.filter(|_| has_parts) {
-            roles[place] = ColumnRole::Size { unit_bytes: unit_bytes(place), is_value: false };
+        if let Some(index) = key.filter(|_| has_parts) {
+            roles[index] = ColumnRole::Size { unit_bytes: unit_bytes(index), is_value: false };
         }
-        if let Some(place) = first(ColumnMeaning::Sent) {
-            let unit_bytes = unit_bytes(place);
-            roles[place] = match whole.or(value) {
+        if let Some(index) = first(ColumnMeaning::Sent) {
+            let unit_bytes = unit_bytes(index);
+            roles[index] = match whole.or(value) {
                 Some(_) => ColumnRole::Sent { unit_bytes },
                 None => ColumnRole::Size { unit_bytes, is_value: false },
             };
@@ -131,26 +131,26 @@ impl Columns {
         {
             (roles[start], roles[end]) = (ColumnRole::RangeStart, ColumnRole::RangeEnd);
         }
-        let is_operation = |place: &usize| {
-            let field = example.and_then(|line| separator.fields(line).nth(*place));
+        let is_operation = |index: &usize| {
+            let field = example.and_then(|line| separator.fields(line).nth(*index));
             field.is_some_and(|field| operation::is_known(&String::from_utf8_lossy(&field)))
         };
         let operation =
             first(ColumnMeaning::Operation).or(first(ColumnMeaning::PerhapsOperation).filter(is_operation));
-        if let Some(place) = first(ColumnMeaning::Time) {
-            roles[place] = ColumnRole::Time(names[place].unit);
+        if let Some(index) = first(ColumnMeaning::Time) {
+            roles[index] = ColumnRole::Time(names[index].unit);
         }
-        if let Some(place) = first(ColumnMeaning::Life) {
-            roles[place] = ColumnRole::Life(names[place].unit.unwrap_or(1e3));
+        if let Some(index) = first(ColumnMeaning::Life) {
+            roles[index] = ColumnRole::Life(names[index].unit.unwrap_or(1e3));
         }
-        if let Some(place) = first(ColumnMeaning::Takes) {
-            roles[place] = ColumnRole::Takes(names[place].unit.unwrap_or(1e3));
+        if let Some(index) = first(ColumnMeaning::Takes) {
+            roles[index] = ColumnRole::Takes(names[index].unit.unwrap_or(1e3));
         }
-        if let Some(place) = operation {
-            roles[place] = ColumnRole::Operation;
+        if let Some(index) = operation {
+            roles[index] = ColumnRole::Operation;
         }
-        if let Some(place) = first(ColumnMeaning::Count) {
-            roles[place] = ColumnRole::Count;
+        if let Some(index) = first(ColumnMeaning::Count) {
+            roles[index] = ColumnRole::Count;
         }
         let columns = names.iter().zip(roles).map(|(name, role)| Column { name: name.text.clone(), role });
         Ok(Self {
@@ -158,7 +158,7 @@ impl Columns {
             columns: columns.collect(),
             least: names.len(),
             has_more: false,
-            operation_names: operation.map_or(Vec::new(), |place| names[place].operation_names.clone()),
+            operation_names: operation.map_or(Vec::new(), |index| names[index].operation_names.clone()),
         })
     }
 
@@ -170,12 +170,12 @@ impl Columns {
 
     /// True if there is a column of sizes.
     pub fn has_sizes(&self) -> bool {
-        self.place(|role| matches!(role, ColumnRole::Size { .. })).is_some()
+        self.index_of(|role| matches!(role, ColumnRole::Size { .. })).is_some()
     }
 
     /// True if there is a column of times until a response began.
     pub fn has_response_times(&self) -> bool {
-        self.place(|role| matches!(role, ColumnRole::Takes(_))).is_some()
+        self.index_of(|role| matches!(role, ColumnRole::Takes(_))).is_some()
     }
 
     /// Meanings of the values of its operations.
@@ -235,7 +235,7 @@ impl Columns {
             if let Some(column) = self.columns.get(number)
                 && let Err(wrong) = found.parse(column.role, field, !self.separator.is_comma())
             {
-                problem = problem.or(Some(TraceLineError::Column { place: number, problem: wrong }));
+                problem = problem.or(Some(TraceLineError::Column { index: number, problem: wrong }));
             }
             number += 1;
         }
@@ -262,7 +262,7 @@ impl Columns {
 
     /// The first of the columns that must have a value and have none.
     fn missing(&self, found: &ParsedLine<'_>) -> Option<TraceLineError> {
-        let place = self.place(|role| match role {
+        let index = self.index_of(|role| match role {
             ColumnRole::Object { .. } => found.key.is_none(),
             ColumnRole::Size { .. } => found.record.bytes.is_none(),
             ColumnRole::Time(_) => found.record.at_ms.is_none(),
@@ -270,10 +270,10 @@ impl Columns {
             ColumnRole::Count => found.count.is_none(),
             _ => false,
         });
-        place.map(|place| TraceLineError::Column { place, problem: ValueError::Empty })
+        index.map(|index| TraceLineError::Column { index, problem: ValueError::Empty })
     }
 
-    fn place(&self, is_one: impl Fn(ColumnRole) -> bool) -> Option<usize> {
+    fn index_of(&self, is_one: impl Fn(ColumnRole) -> bool) -> Option<usize> {
         self.columns.iter().position(|column| is_one(column.role))
     }
 
@@ -287,7 +287,7 @@ impl Columns {
                 };
                 format!("it has {}, {expected}", assay_base::settings::show::several(found as u64, "column"))
             }
-            TraceLineError::Column { place, problem } => {
+            TraceLineError::Column { index, problem } => {
                 let what = match problem {
                     ValueError::Empty => "is empty",
                     ValueError::NoNumber => "is no number",
@@ -299,25 +299,25 @@ impl Columns {
                     ValueError::NoTime => "is no time: numbers are read, and dates like 2026-01-31 12:00:00",
                     ValueError::NoCount => "is no number of requests from 1 to 1,000,000",
                 };
-                format!("{} {what}", self.named(place))
+                format!("{} {what}", self.named(index))
             }
         }
     }
 
     /// A column, as it is called in a message.
-    fn named(&self, place: usize) -> String {
-        match self.columns.get(place).map(|column| column.name.as_str()) {
+    fn named(&self, index: usize) -> String {
+        match self.columns.get(index).map(|column| column.name.as_str()) {
             Some(name) if !name.is_empty() && name != "-" => {
                 format!("`{}`", assay_base::quote::line::line(name))
             }
-            _ => format!("column {}", place + 1),
+            _ => format!("column {}", index + 1),
         }
     }
 
     /// The columns of a kind, as they are called.
     fn all_named(&self, is_one: impl Fn(ColumnRole) -> bool) -> Vec<String> {
-        let places = self.columns.iter().enumerate().filter(|(_, column)| is_one(column.role));
-        places.map(|(place, _)| self.named(place)).collect()
+        let indices = self.columns.iter().enumerate().filter(|(_, column)| is_one(column.role));
+        indices.map(|(index, _)| self.named(index)).collect()
     }
 
     /// Names of the columns that are not read.
@@ -346,12 +346,12 @@ impl Columns {
         if sizes.len() > 1 {
             notes.push(format!("The size of an object is the sum of {}.", joined(&sizes)));
         }
-        for (place, column) in self.columns.iter().enumerate() {
+        for (index, column) in self.columns.iter().enumerate() {
             if let ColumnRole::Size { unit_bytes, .. } | ColumnRole::Sent { unit_bytes } = column.role
                 && unit_bytes > 1.0
             {
                 let unit = assay_base::settings::show::count(unit_bytes as u64);
-                notes.push(format!("The sizes in {} count {unit} bytes each.", self.named(place)));
+                notes.push(format!("The sizes in {} count {unit} bytes each.", self.named(index)));
             }
         }
         let unused = self.unused();
@@ -379,18 +379,18 @@ struct Objects {
 
 fn objects(names: &[ColumnName]) -> Option<Objects> {
     let first = |meaning| names.iter().position(|name| name.meaning == meaning);
-    let parse_names = |semantics: &[ColumnMeaning]| {
-        let places = names.iter().enumerate().filter(|(_, name)| semantics.contains(&name.meaning));
-        places.map(|(place, _)| place).collect::<Vec<_>>()
+    let indices_of = |semantics: &[ColumnMeaning]| {
+        let indices = names.iter().enumerate().filter(|(_, name)| semantics.contains(&name.meaning));
+        indices.map(|(index, _)| index).collect::<Vec<_>>()
     };
     if let Some(whole) = first(ColumnMeaning::Object) {
         // One that is named twice is a pair.
-        let mut parts = parse_names(&[ColumnMeaning::Object]);
-        parts.retain(|place| names[*place].words == names[whole].words);
+        let mut parts = indices_of(&[ColumnMeaning::Object]);
+        parts.retain(|index| names[*index].words == names[whole].words);
         return Some(Objects { parts, whole });
     }
     if let Some(whole) = first(ColumnMeaning::Address) {
-        let parts = [parse_names(&[ColumnMeaning::Volume, ColumnMeaning::Host]), vec![whole]].concat();
+        let parts = [indices_of(&[ColumnMeaning::Volume, ColumnMeaning::Host]), vec![whole]].concat();
         return Some(Objects { parts, whole });
     }
     if let Some(whole) = first(ColumnMeaning::Url) {

@@ -142,10 +142,7 @@ impl Operations {
         if self.operations.len() > MOST {
             return MOST;
         }
-        let found = self
-            .operation_names
-            .iter()
-            .find(|operation_names| operation_names.value.eq_ignore_ascii_case(value));
+        let found = self.operation_names.iter().find(|operation| operation.value.eq_ignore_ascii_case(value));
         let word = String::from_utf8_lossy(value).into_owned();
         let is_unexplained = self.operation_names.is_empty() && is_number(value);
         let is_rest = self.operations.len() == MOST;

@@ -177,13 +177,8 @@ impl PublishedTrace {
 
     /// Names of the columns of lines with so many of them.
     pub fn columns(&self, number: usize) -> Vec<String> {
-        let parse_names: Vec<Vec<String>> = self.columns.iter().map(|columns| COMMA.names(columns)).collect();
-        parse_names
-            .iter()
-            .find(|columns| columns.len() == number)
-            .or(parse_names.first())
-            .cloned()
-            .unwrap_or_default()
+        let names: Vec<Vec<String>> = self.columns.iter().map(|columns| COMMA.names(columns)).collect();
+        names.iter().find(|columns| columns.len() == number).or(names.first()).cloned().unwrap_or_default()
     }
 
     /// The columns that every line has, of so many that are named.

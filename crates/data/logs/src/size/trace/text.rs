@@ -460,8 +460,8 @@ mod tests {
             said("# timestamp (ms), op, kind, object id, object size (byte)\n1000,1,A,300\n2000,1,B,300\n");
         assert!(error.contains("names 5 columns, and lines have 4, like `1000,1,A,300`"), "{error}");
         assert!(error.contains("--columns time,object,size,-"), "{error}");
-        let operation_names = "# timestamp (ms), op type [Put:0, Get:1], object id, object size (byte)\n1000,1,A,300\n1001,0,A,3\n";
-        assert_eq!(requests(operation_names, &ColumnNaming::FirstLine), [Ok((Some(300), Some(1000), 1))]);
+        let trace = "# timestamp (ms), op type [Put:0, Get:1], object id, object size (byte)\n1000,1,A,300\n1001,0,A,3\n";
+        assert_eq!(requests(trace, &ColumnNaming::FirstLine), [Ok((Some(300), Some(1000), 1))]);
         let error = said("id\na,1\nb,2\n");
         assert!(error.contains("names 1 column, and lines have 2"), "{error}");
     }
@@ -486,8 +486,8 @@ mod tests {
         assert_eq!(found, [(310, 5), (910, 1), (10, 1)].map(|(bytes, count)| Ok((Some(bytes), None, count))));
         let found = requests("id,count\na,0\na,2.5\na,1000001\na,\na,2\n", &ColumnNaming::FirstLine);
         assert_eq!(found.iter().filter(|line| line.is_err()).count(), 4);
-        let parse_names = requests("time,op,size,lbn\n1,42,5,9\n1,40,5,9\n", &ColumnNaming::FirstLine);
-        assert_eq!(parse_names.len(), 2, "numbers that nothing explains");
+        let found = requests("time,op,size,lbn\n1,42,5,9\n1,40,5,9\n", &ColumnNaming::FirstLine);
+        assert_eq!(found.len(), 2, "numbers that nothing explains");
     }
 
     #[test]
@@ -601,7 +601,7 @@ mod tests {
     fn a_line_without_a_field_that_is_read_is_malformed_and_the_reason_names_the_column() {
         let text = text("id,size,time\n", &ColumnNaming::FirstLine).unwrap();
         let read = |line: &str| text.columns.read(line.as_bytes(), &mut text.columns.operations());
-        let column = |place, problem| Err(TraceLineError::Column { place, problem });
+        let column = |index, problem| Err(TraceLineError::Column { index, problem });
         for (line, expected) in [
             ("a", Err(TraceLineError::Columns(1))),
             ("a,1,2,3", Err(TraceLineError::Columns(4))),
@@ -615,7 +615,7 @@ mod tests {
             assert_eq!(read(line), expected, "{line}");
         }
         assert_eq!(text.columns.reason(TraceLineError::Columns(4)), "it has 4 columns, not 3");
-        let reason = text.columns.reason(TraceLineError::Column { place: 1, problem: ValueError::Fraction });
+        let reason = text.columns.reason(TraceLineError::Column { index: 1, problem: ValueError::Fraction });
         assert!(reason.starts_with("`size` is no whole number of bytes"), "{reason}");
     }
 
