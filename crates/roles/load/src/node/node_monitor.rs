@@ -24,8 +24,8 @@ use crate::node::clients::HttpClient;
 use crate::node::model_clock::{ModelClock, ModelTimer};
 use crate::node::nodes::NodesSample;
 
-/// A node may take so long for its state; it takes microseconds.
-const PATIENCE: UpstreamTimeouts =
+/// Limits of a request for a node's state, which takes microseconds.
+const TIMEOUTS: UpstreamTimeouts =
     UpstreamTimeouts { connect: Duration::from_secs(1), response: Duration::from_secs(1) };
 
 /// State of a node at a moment; none: no response, or none in time.
@@ -105,7 +105,7 @@ async fn watch(
     };
     let resources = Resources::new();
     resources.run_deadlines();
-    let client = HttpClient::new(&resources, PATIENCE, true);
+    let client = HttpClient::new(&resources, TIMEOUTS, true);
     let first = read_all(&nodes, &client).await;
     let silent = nodes.iter().zip(&first).find(|(_, reading)| reading.is_none());
     let silent = silent.map(|(address, _)| *address);
@@ -142,7 +142,7 @@ async fn read_all(nodes: &[SocketAddr], client: &HttpClient) -> Vec<NodeReading>
 }
 
 async fn read(client: &HttpClient, node: SocketAddr) -> NodeReading {
-    let text = client.state(node, PATIENCE).await?;
+    let text = client.state(node, TIMEOUTS).await?;
     let NodeUsed { used, in_flight } = serde_json::from_slice(&text).ok()?;
     Some((used, in_flight))
 }

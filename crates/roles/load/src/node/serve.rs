@@ -28,8 +28,8 @@ use crate::node::real::RealNode;
 use crate::node::virtual_nodes::VirtualNodes;
 use crate::node::webstone::size_by_name;
 
-/// A client may take so long for each step.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Limit of each step of a client.
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The head of a longer response does not wait for its last byte.
 const SHORT_BYTES: u64 = 16 * 1024;
 /// Field with the cost of a request, where that is different for each: microseconds of processor and of disk.
@@ -97,7 +97,7 @@ pub(crate) async fn serve(listener: TcpListener, server: Rc<NodeServer>, shared:
     loop {
         let (stream, _) = accept(&listener).await;
         if *server.up.borrow() {
-            let limits = ClientLimits::new(PATIENCE, PATIENCE);
+            let limits = ClientLimits::new(TIMEOUT, TIMEOUT);
             let exchange = Exchange::new(stream, &shared.resources, limits);
             let client = NodeConnection { exchange, server: Rc::clone(&server), shared: Rc::clone(&shared) };
             spawn_local(client.while_up());

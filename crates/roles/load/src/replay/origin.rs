@@ -38,7 +38,7 @@ use crate::replay::content::ObjectBytes;
 use crate::replay::mark::{ReplayMark, request_number};
 
 /// Longest idle time of a proxy's connection, and of each step of a response.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// Everything was modified last at this instant: 2001-09-09.
 const MODIFIED_S: u64 = 1_000_000_000;
 
@@ -182,7 +182,7 @@ fn serve(
                 let Ok(socket) = tokio::net::TcpListener::from_std(socket) else { return };
                 loop {
                     let (stream, _) = accept(&socket).await;
-                    let exchange = Exchange::new(stream, &resources, ClientLimits::new(PATIENCE, PATIENCE));
+                    let exchange = Exchange::new(stream, &resources, ClientLimits::new(TIMEOUT, TIMEOUT));
                     let mut client =
                         ProxyConnection { exchange, simulated: Arc::clone(&simulated), host: host.clone() };
                     // A proxy that leaves in the middle has its reasons.

@@ -19,7 +19,7 @@ use crate::tally::merge::WorkerSnapshot;
 
 /// Longest time for which a snapshot is held. Waits that come later are of no use any more, and the times are recorded
 /// without them.
-const PATIENCE_NS: u64 = 2 * SECOND_NS;
+const MAX_HOLD_NS: u64 = 2 * SECOND_NS;
 
 /// Held snapshots, and the known waits of the target.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ struct HeldSnapshot {
 impl WaitJoiner {
     /// For xacts that take no longer than `timeout`.
     pub fn new(timeout: Duration) -> Self {
-        let kept_ns = u64::try_from(2 * timeout.as_nanos()).unwrap_or(u64::MAX).saturating_add(PATIENCE_NS);
+        let kept_ns = u64::try_from(2 * timeout.as_nanos()).unwrap_or(u64::MAX).saturating_add(MAX_HOLD_NS);
         Self { waits: WaitTimeline::default(), held: VecDeque::new(), kept_ns }
     }
 
@@ -59,7 +59,7 @@ impl WaitJoiner {
     pub fn next_joined(&mut self, now_ns: u64) -> Option<WorkerSnapshot> {
         let first = self.held.front()?;
         let is_known = self.waits.known_until_ns().is_some_and(|until_ns| until_ns >= first.since_ns);
-        if !is_known && now_ns < first.since_ns + PATIENCE_NS {
+        if !is_known && now_ns < first.since_ns + MAX_HOLD_NS {
             return None;
         }
         let mut snapshot = self.held.pop_front()?.snapshot;
@@ -116,7 +116,7 @@ mod tests {
     fn nothing_is_held_for_ever() {
         let mut wait_joiner = WaitJoiner::new(Duration::from_secs(1));
         wait_joiner.hold(snapshot(0, true), 1_000);
-        assert!(wait_joiner.next_joined(PATIENCE_NS).is_none());
-        assert!(wait_joiner.next_joined(1_000 + PATIENCE_NS).is_some());
+        assert!(wait_joiner.next_joined(MAX_HOLD_NS).is_none());
+        assert!(wait_joiner.next_joined(1_000 + MAX_HOLD_NS).is_some());
     }
 }
