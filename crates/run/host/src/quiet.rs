@@ -152,9 +152,9 @@ mod tests {
 
     /// When it starts, in seconds, and whether the machine is quiet then; `seconds` are repeated for ever.
     fn started(longest_s: u64, seconds: &[Activity]) -> (u64, Decision) {
-        let mut patience = QuietWait::new(Duration::from_secs(longest_s));
+        let mut quiet_wait = QuietWait::new(Duration::from_secs(longest_s));
         let all = (1..).zip(seconds.iter().cycle());
-        let mut decided = all.map(|(at, second)| (at, patience.decide(Duration::from_secs(at), second)));
+        let mut decided = all.map(|(at, second)| (at, quiet_wait.decide(Duration::from_secs(at), second)));
         decided.find(|(_, decision)| *decision != Decision::Wait).unwrap()
     }
 

@@ -122,9 +122,9 @@ mod tests {
             finding(Reason::Late, true, 1, 1.0),
         ];
         let doubts = doubts(found, &phases());
-        let doubts_of: Vec<_> =
+        let summaries: Vec<_> =
             doubts.iter().map(|doubt| (doubt.reason, doubt.serious, doubt.phases.clone())).collect();
-        assert_eq!(doubts_of, [(Reason::Late, true, vec![1]), (Reason::Stalled, false, vec![0])]);
+        assert_eq!(summaries, [(Reason::Late, true, vec![1]), (Reason::Stalled, false, vec![0])]);
     }
 
     #[test]

@@ -52,10 +52,10 @@ mod tests {
             run.judge()
         };
         assert_eq!(judge(7_900), []);
-        let doubts_of = judge(8_100);
-        assert_eq!((doubts_of[0].reason, doubts_of[0].serious), (Reason::NearLimit, false));
+        let doubts = judge(8_100);
+        assert_eq!((doubts[0].reason, doubts[0].serious), (Reason::NearLimit, false));
         assert_eq!(
-            doubts_of[0].seen,
+            doubts[0].seen,
             "in phase a, 810 requests completed per second, 81 % of the 1000 that this machine can offer"
         );
     }

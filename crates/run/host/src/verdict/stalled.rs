@@ -130,12 +130,8 @@ mod tests {
             run.judge()
         };
         assert_eq!(judge(4), [], "80 ms of ten seconds");
-        let doubts_of = judge(6);
-        assert_eq!((doubts_of[0].reason, doubts_of[0].serious), (Reason::Stalled, false));
-        assert!(
-            doubts_of[0].seen.ends_with("all 6 stalls together were 1 % of the time"),
-            "{}",
-            doubts_of[0].seen
-        );
+        let doubts = judge(6);
+        assert_eq!((doubts[0].reason, doubts[0].serious), (Reason::Stalled, false));
+        assert!(doubts[0].seen.ends_with("all 6 stalls together were 1 % of the time"), "{}", doubts[0].seen);
     }
 }
