@@ -37,7 +37,7 @@ Examples:
     --start-at 1893456000 --json -o web2.json
       the clients of one of the testbed's machines; `assay merge` adds them";
 /// A client gives a request up after this.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// WebStone's own numbers, where nothing else is said.
 const CLIENTS: (u32, u32, u32) = (2, 20, 2);
 const ITERATIONS: u32 = 3;
@@ -304,7 +304,7 @@ fn once(
         measure_s: plan.time_s,
         surroundings: None,
         check_sizes: true,
-        timeout: PATIENCE,
+        timeout: TIMEOUT,
         clock: ModelClock::now_at(1.0),
     };
     request(spec, interrupt::requested(&mut stop)).map_err(Failure::failed)

@@ -25,7 +25,7 @@ use crate::{interrupt, output};
 /// as late, so a request loses some five times as much.
 const LATE_MS: f64 = 0.1;
 /// A client gives a request up after this.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Measures every combination.
 pub fn run(args: &ClusterArgs, name: &str, experiment: &Experiment) -> Result<Exit, Failure> {
@@ -126,7 +126,7 @@ fn measure(
         measure_s: experiment.measure_s,
         surroundings: (!args.as_it_is).then(|| experiment.switch_under(&experiment.policies[cell.policy])),
         check_sizes: true,
-        timeout: PATIENCE,
+        timeout: TIMEOUT,
         clock,
     };
     let outcome = request(spec, interrupt::requested(&mut stop)).map_err(Failure::failed)?;

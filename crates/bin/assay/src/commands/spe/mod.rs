@@ -393,7 +393,7 @@ fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
         collector_memory_bytes: args.collector_memory,
         collector_disk_bytes: args.collector_disk,
         most_waiting: args.most_waiting,
-        patience: args.patience,
+        response_timeout: args.patience,
         rules: args.rules.as_ref().map(absolute).transpose()?,
         directory: absolute(&directory)?,
         text_log: args.text_log,
