@@ -64,13 +64,13 @@ impl LoopbackNet {
     }
 
     /// Address at which the proxy listens; where there are several, each has an address of its own.
-    pub fn cache(&self, place: u8) -> Result<SocketAddr, LabError> {
-        self.free_port(self.address(0, usize::from(place) + 1), PROXY_PORT)
+    pub fn cache(&self, index: u8) -> Result<SocketAddr, LabError> {
+        self.free_port(self.address(0, usize::from(index) + 1), PROXY_PORT)
     }
 
     /// Address of a listener of the Collector.
-    pub fn listener(&self, place: u8) -> Result<SocketAddr, LabError> {
-        self.free_port(self.address(1, usize::from(place) + 1), ORIGIN_PORT)
+    pub fn listener(&self, index: u8) -> Result<SocketAddr, LabError> {
+        self.free_port(self.address(1, usize::from(index) + 1), ORIGIN_PORT)
     }
 
     /// Address at which an origin listens that is not the workload's.
@@ -101,12 +101,12 @@ impl LoopbackNet {
     /// Source addresses of robots, one for each robot address of the workload, in order of first appearance.
     pub fn robots(&self, addresses: usize) -> Vec<IpAddr> {
         let room = (256 - ROBOT_BLOCK) * HOSTS_PER_BLOCK;
-        let place = |index: usize| {
+        let host_at = |index: usize| {
             let index = index % room;
             self.address(ROBOT_BLOCK + index / HOSTS_PER_BLOCK, 1 + index % HOSTS_PER_BLOCK)
         };
         // The last block holds the claim, but not on one of these hosts.
-        (0..addresses).map(|index| IpAddr::V4(place(index))).collect()
+        (0..addresses).map(|index| IpAddr::V4(host_at(index))).collect()
     }
 
     /// The first port from `wanted` on that can be bound. It is this run's address, so a port that is free

@@ -10,12 +10,12 @@ use crate::plan::RunPlan;
 use crate::topology::Topology;
 
 /// Time for which the built-in proxy waits for responses to ICP queries. Squid is told the same (`icp_query_timeout`).
-const ICP_PATIENCE_MS: u64 = 2000;
+const ICP_TIMEOUT_MS: u64 = 2000;
 
 /// One of the proxies of a run.
 pub(crate) struct CacheInstance<'p> {
-    /// Place among them.
-    pub(crate) place: u16,
+    /// Index among them.
+    pub(crate) index: u16,
     /// Name; none: it is alone.
     pub(crate) name: Option<&'p str>,
     /// Description by which it is driven; none: it is the built-in one.
@@ -36,7 +36,7 @@ impl<'p> CacheInstance<'p> {
     /// The only one.
     pub(crate) fn alone(plan: &RunPlan) -> Self {
         Self {
-            place: 0,
+            index: 0,
             name: None,
             description: None,
             memory_bytes: plan.memory_bytes,
@@ -48,25 +48,25 @@ impl<'p> CacheInstance<'p> {
     }
 
     /// One of several, which listen at these addresses.
-    pub(crate) fn of(topology: &'p Topology, place: usize, listen: &[SocketAddr]) -> Self {
-        let cache = &topology.caches[place];
+    pub(crate) fn of(topology: &'p Topology, index: usize, listen: &[SocketAddr]) -> Self {
+        let cache = &topology.caches[index];
         let description = cache.description.as_ref();
         Self {
             // A topology has no more than 64.
-            place: place as u16,
+            index: index as u16,
             name: Some(&cache.name),
             description,
             memory_bytes: cache.memory_bytes,
             disk_bytes: cache.disk_bytes,
-            peering: description.is_some().then(|| peering(topology, place, listen)),
-            cooperation: description.is_none().then(|| cooperation(topology, place, listen)),
+            peering: description.is_some().then(|| peering(topology, index, listen)),
+            cooperation: description.is_none().then(|| cooperation(topology, index, listen)),
             chosen: spec::Chosen { storing: cache.storing, ..spec::Chosen::default() },
         }
     }
 }
 
-fn peering(topology: &Topology, place: usize, listen: &[SocketAddr]) -> PeeringVariables {
-    let cache = &topology.caches[place];
+fn peering(topology: &Topology, index: usize, listen: &[SocketAddr]) -> PeeringVariables {
+    let cache = &topology.caches[index];
     let peers = cache.peers.iter().map(|bond| TemplatePeer {
         name: topology.caches[bond.to].name.clone(),
         relation: bond.relation,
@@ -74,11 +74,11 @@ fn peering(topology: &Topology, place: usize, listen: &[SocketAddr]) -> PeeringV
         ip: listen[bond.to].ip().to_string(),
         port: listen[bond.to].port(),
     });
-    let serves = PeerProtocol::ALL.into_iter().filter(|protocol| topology.serves(place, *protocol));
+    let serves = PeerProtocol::ALL.into_iter().filter(|protocol| topology.serves(index, *protocol));
     PeeringVariables {
         name: cache.name.clone(),
         peers: peers.collect(),
-        clients: topology.clients(place).map(|client| listen[client].ip().to_string()).collect(),
+        clients: topology.clients(index).map(|client| listen[client].ip().to_string()).collect(),
         // A cache that sends ICP queries needs a port for the responses.
         serves: serves.collect(),
         proxy_only: cache.proxy_only,
@@ -86,9 +86,9 @@ fn peering(topology: &Topology, place: usize, listen: &[SocketAddr]) -> PeeringV
     }
 }
 
-fn cooperation(topology: &Topology, place: usize, listen: &[SocketAddr]) -> spec::Cooperation {
-    let cache = &topology.caches[place];
-    let icp = |place: usize| SocketAddr::new(listen[place].ip(), ICP_PORT);
+fn cooperation(topology: &Topology, index: usize, listen: &[SocketAddr]) -> spec::Cooperation {
+    let cache = &topology.caches[index];
+    let icp = |index: usize| SocketAddr::new(listen[index].ip(), ICP_PORT);
     let peers = cache.peers.iter().map(|bond| spec::Peer {
         name: topology.caches[bond.to].name.clone(),
         relation: match bond.relation {
@@ -98,13 +98,13 @@ fn cooperation(topology: &Topology, place: usize, listen: &[SocketAddr]) -> spec
         http: listen[bond.to],
         icp: (bond.protocol == PeerProtocol::Icp).then(|| icp(bond.to)),
     });
-    let speaks = topology.serves(place, PeerProtocol::Icp)
+    let speaks = topology.serves(index, PeerProtocol::Icp)
         || cache.peers.iter().any(|bond| bond.protocol == PeerProtocol::Icp);
     spec::Cooperation {
-        icp: speaks.then(|| icp(place)),
-        clients: topology.clients(place).map(|client| listen[client].ip()).collect(),
+        icp: speaks.then(|| icp(index)),
+        clients: topology.clients(index).map(|client| listen[client].ip()).collect(),
         peers: peers.collect(),
-        timeout_ms: ICP_PATIENCE_MS,
+        timeout_ms: ICP_TIMEOUT_MS,
         delay_ms: u64::try_from(cache.peer_delay.as_millis()).unwrap_or(u64::MAX),
         proxy_only: cache.proxy_only,
         never_direct: cache.never_direct,

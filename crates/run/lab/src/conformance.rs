@@ -27,7 +27,7 @@ use crate::run::Session;
 /// Between the start of the schedule and the first case: robots have begun by then.
 const LEAD: Duration = Duration::from_secs(1);
 /// Time that the thread may take to give its results.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Name of the results in a run directory.
 pub const FILE: &str = "conform.json";
 
@@ -127,7 +127,7 @@ impl ConformanceRun {
     pub(crate) async fn end(mut self, run_dir: &Path) -> Result<(), ResultsError> {
         drop(self.stop.take());
         let Some(results) = self.results.take() else { return Ok(()) };
-        let document = match timeout(PATIENCE, results).await {
+        let document = match timeout(TIMEOUT, results).await {
             Ok(Ok(document)) => document,
             Ok(Err(_)) | Err(_) => return Err(ResultsError::Missing),
         };

@@ -31,7 +31,7 @@ use crate::watched_processes;
 use crate::workdir;
 
 /// Time that a running proxy may take to accept a connection.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A plan that this machine can carry, with everything resolved.
 #[derive(Debug)]
@@ -360,7 +360,7 @@ fn check_running(plan: &RunPlan, address: SocketAddr, mode: Mode) -> Result<(), 
             ));
         }
     }
-    TcpStream::connect_timeout(&address, CONNECT_PATIENCE).map(drop).map_err(|e| {
+    TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).map(drop).map_err(|e| {
         LabError::plan(format!(
             "no proxy accepts connections at {address}: {e}; is it running, and is the address right?"
         ))

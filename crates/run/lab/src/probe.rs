@@ -34,7 +34,7 @@ pub async fn get(
     to: Endpoint<'_>,
     host: &str,
     target: &str,
-    patience: Duration,
+    limit: Duration,
 ) -> io::Result<(u16, String)> {
     // HTTP/1.0: the response is not chunked, and the connection ends with it.
     let request = format!("GET {target} HTTP/1.0\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -53,9 +53,9 @@ pub async fn get(
         }
         Ok(response)
     };
-    let response: io::Result<Vec<u8>> = tokio::time::timeout(patience, exchange)
+    let response: io::Result<Vec<u8>> = tokio::time::timeout(limit, exchange)
         .await
-        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {patience:?}")))?;
+        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {limit:?}")))?;
     parse(&response?).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the response is not HTTP"))
 }
 
@@ -65,7 +65,7 @@ pub async fn get_over_http2(
     to: Endpoint<'_>,
     host: &str,
     target: &str,
-    patience: Duration,
+    limit: Duration,
 ) -> io::Result<(u16, String)> {
     let exchange = async {
         let mut stream = secure(connect(from, to.address).await?, to.tls, HTTP_2).await?;
@@ -89,9 +89,9 @@ pub async fn get_over_http2(
         }
         Ok((seen.status, String::from_utf8_lossy(&seen.body).into_owned()))
     };
-    tokio::time::timeout(patience, exchange)
+    tokio::time::timeout(limit, exchange)
         .await
-        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {patience:?}")))?
+        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {limit:?}")))?
 }
 
 /// The one response of a connection of HTTP/2, as far as it has come.
@@ -127,7 +127,7 @@ impl Http2Response {
 }
 
 /// Sends a line to a program that listens on a Unix socket, and returns all that it sends back.
-pub async fn say(socket: &Path, words: &str, patience: Duration) -> io::Result<String> {
+pub async fn say(socket: &Path, words: &str, limit: Duration) -> io::Result<String> {
     let exchange = async {
         let mut stream = UnixStream::connect(socket).await?;
         stream.write_all(format!("{words}\n").as_bytes()).await?;
@@ -135,9 +135,9 @@ pub async fn say(socket: &Path, words: &str, patience: Duration) -> io::Result<S
         stream.take(MAX_RESPONSE_BYTES as u64).read_to_end(&mut response).await?;
         Ok(String::from_utf8_lossy(&response).into_owned())
     };
-    tokio::time::timeout(patience, exchange)
+    tokio::time::timeout(limit, exchange)
         .await
-        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {patience:?}")))?
+        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {limit:?}")))?
 }
 
 /// A handshake that failed, with what to do about it.

@@ -24,8 +24,8 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 const LAST_LINES: usize = 20;
 /// Bytes at the end of an output file that are looked at for them.
 const LAST_BYTES: u64 = 16 * 1024;
-/// Time that a killed program may take to be gone.
-const KILL_PATIENCE: Duration = Duration::from_secs(5);
+/// Time that a killed program may take to end.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A program to start.
 #[derive(Debug)]
@@ -124,17 +124,17 @@ impl Process {
     }
 
     /// Tells it to end, waits, and kills what is left of its group.
-    pub async fn stop(&mut self, signal: Signal, patience: Duration) -> Stopped {
+    pub async fn stop(&mut self, signal: Signal, limit: Duration) -> Stopped {
         let began = Instant::now();
         if self.ended().is_none() {
             self.signal(signal);
         }
-        let mut killed = tokio::time::timeout(patience, self.child.wait()).await.is_err();
+        let mut killed = tokio::time::timeout(limit, self.child.wait()).await.is_err();
         // What it left behind in its group goes with it; a program that ended leaves nothing to be counted as
         // killed.
         self.kill_group();
         if killed {
-            killed = tokio::time::timeout(KILL_PATIENCE, self.child.wait()).await.is_ok() || killed;
+            killed = tokio::time::timeout(KILL_TIMEOUT, self.child.wait()).await.is_ok() || killed;
         }
         Stopped { killed, took: began.elapsed() }
     }
@@ -244,7 +244,7 @@ impl Watchdog {
             // If it cannot be told, dropping it ends it.
             let _ = input.write_all(b"done\n").await;
             drop(input);
-            let _ = tokio::time::timeout(KILL_PATIENCE, self.process.wait()).await;
+            let _ = tokio::time::timeout(KILL_TIMEOUT, self.process.wait()).await;
         }
     }
 }
@@ -313,7 +313,7 @@ pub async fn run_to_end(
     directory: &Path,
     cpus: &[u32],
     namespace: Option<&Namespace>,
-    patience: Duration,
+    limit: Duration,
 ) -> io::Result<std::process::Output> {
     let (name, arguments) = command.split_first().ok_or_else(|| io::Error::other("no program is named"))?;
     let program =
@@ -321,9 +321,9 @@ pub async fn run_to_end(
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory).stdin(Stdio::null()).process_group(0).kill_on_drop(true);
     before_exec(&mut command, cpus, ChildSetup { namespace: namespace.cloned(), ..ChildSetup::default() });
-    tokio::time::timeout(patience, command.output())
+    tokio::time::timeout(limit, command.output())
         .await
-        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {patience:?}")))?
+        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no response within {limit:?}")))?
 }
 
 /// The last lines of some files, in order; empty when there are none.

@@ -192,8 +192,8 @@ impl RealProxy {
     }
 
     async fn wait_for_responses(&mut self) -> Result<(), LabError> {
-        let patience = self.choice.description.ready_patience();
-        let deadline = Instant::now() + patience;
+        let limit = self.choice.description.ready_timeout();
+        let deadline = Instant::now() + limit;
         let path = self.choice.description.ready.path.clone();
         let origins = self.choice.origins.clone();
         for origin in readiness::order(&origins) {
@@ -207,7 +207,7 @@ impl RealProxy {
                 }
                 if Instant::now() >= deadline {
                     let what = format!(
-                        "a request through it for http://{}{path} got no response with status 200 within {patience:?} \
+                        "a request through it for http://{}{path} got no response with status 200 within {limit:?} \
                          (last seen: {seen})",
                         origin.authority
                     );
@@ -306,11 +306,11 @@ impl RealProxy {
             StopSignal::Int => Signal::INT,
             StopSignal::Quit => Signal::QUIT,
         };
-        let patience = self.choice.description.stop_patience();
+        let limit = self.choice.description.stop_timeout();
         for beside in self.companions.iter_mut().chain(&mut self.terminator) {
-            beside.stop(Signal::TERM, patience).await;
+            beside.stop(Signal::TERM, limit).await;
         }
-        let stopped = self.process.stop(signal, patience).await;
+        let stopped = self.process.stop(signal, limit).await;
         let counters = match last {
             Some(reader) => reader.read_logs_again(),
             None => None,
@@ -344,8 +344,8 @@ impl RealProxy {
     /// Starts what speaks TLS to robots in its place, if anything does, once what that waits for is there.
     pub(super) async fn start_terminator(&mut self) -> Result<(), LabError> {
         let Some(terminator) = self.choice.terminator().cloned() else { return Ok(()) };
-        let patience = self.choice.description.ready_patience();
-        let deadline = Instant::now() + patience;
+        let limit = self.choice.description.ready_timeout();
+        let deadline = Instant::now() + limit;
         while let Some(after) =
             terminator.after.as_ref().filter(|after| !self.work.path().join(after).exists())
         {
@@ -354,7 +354,7 @@ impl RealProxy {
             }
             if Instant::now() >= deadline {
                 let title = &terminator.title;
-                let what = format!("{after}, which {title} waits for, was not there within {patience:?}");
+                let what = format!("{after}, which {title} waits for, was not there within {limit:?}");
                 return Err(self.did_not_start(&what));
             }
             tokio::time::sleep(PAUSE).await;
@@ -513,16 +513,11 @@ async fn run_program(
 ) -> Result<(), ProgramError> {
     let command = settings.fill_command(&program.command).map_err(ProgramError::Template)?;
     let spelt = command.join(" ");
-    let patience = choice.description.ready_patience();
-    let output = process::run_to_end(
-        &command,
-        &settings.work,
-        &choice.helper_cpus,
-        choice.namespace.as_ref(),
-        patience,
-    )
-    .await
-    .map_err(|cause| ProgramError::Run { command: spelt.clone(), cause })?;
+    let limit = choice.description.ready_timeout();
+    let output =
+        process::run_to_end(&command, &settings.work, &choice.helper_cpus, choice.namespace.as_ref(), limit)
+            .await
+            .map_err(|cause| ProgramError::Run { command: spelt.clone(), cause })?;
     if output.status.success() {
         return Ok(());
     }

@@ -15,7 +15,7 @@ use crate::process::{Launch, Process, Stopped};
 use crate::remote::RemoteRole;
 
 /// Time that a role may take to end once its input has ended.
-const END_PATIENCE: Duration = Duration::from_secs(3);
+const END_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Kind of a process of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,13 +133,13 @@ impl Role {
 
     /// Ends its input, which ends it; kills it if it does not.
     pub async fn end(&mut self) -> Stopped {
-        self.end_within(END_PATIENCE).await
+        self.end_within(END_TIMEOUT).await
     }
 
     /// The same, for a role that has much to do at its end.
-    pub async fn end_within(&mut self, patience: Duration) -> Stopped {
+    pub async fn end_within(&mut self, limit: Duration) -> Stopped {
         match &mut self.body {
-            RoleLocation::Local(child) => child.end(patience).await,
+            RoleLocation::Local(child) => child.end(limit).await,
             RoleLocation::Remote(role) => {
                 role.end().await;
                 Stopped { killed: false, took: Duration::ZERO }
@@ -167,16 +167,16 @@ impl ChildRole {
         }
     }
 
-    async fn end(&mut self, patience: Duration) -> Stopped {
+    async fn end(&mut self, limit: Duration) -> Stopped {
         self.input = None;
-        if tokio::time::timeout(patience, self.process.wait()).await.is_ok() {
+        if tokio::time::timeout(limit, self.process.wait()).await.is_ok() {
             return Stopped { killed: false, took: Duration::ZERO };
         }
-        self.process.stop(Signal::TERM, END_PATIENCE).await
+        self.process.stop(Signal::TERM, END_TIMEOUT).await
     }
 
     async fn exit_summary(&mut self, name: &str) -> String {
-        let status = match tokio::time::timeout(END_PATIENCE, self.process.wait()).await {
+        let status = match tokio::time::timeout(END_TIMEOUT, self.process.wait()).await {
             Ok(Ok(status)) => status.to_string(),
             _ => "closed its output but still ran".to_owned(),
         };

@@ -31,9 +31,9 @@ use crate::topology::Cache;
 use crate::run_findings::RunFindings;
 
 /// Time that a role may take to be ready.
-pub(crate) const READY_PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time that origins and the built-in proxy may take for their last report.
-const LAST_REPORT_PATIENCE: Duration = Duration::from_secs(5);
+const LAST_REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Silence after which robots count as dead; they report every second.
 const SILENCE: Duration = Duration::from_secs(30);
 
@@ -313,7 +313,7 @@ impl Session {
         for kind in waiting.iter().filter(|kind| !self.done.contains(kind)) {
             running.send(*kind, Command::Stop).await?;
         }
-        let deadline = Instant::now() + LAST_REPORT_PATIENCE;
+        let deadline = Instant::now() + LAST_REPORT_TIMEOUT;
         while !waiting.iter().all(|kind| self.done.contains(kind)) {
             match tokio::time::timeout_at(deadline, self.next_input()).await {
                 Ok(SessionInput::Role(kind, event)) => self.handle(running, kind, event).await?,

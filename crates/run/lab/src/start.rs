@@ -33,7 +33,7 @@ use crate::process::Launch;
 use crate::readiness::{self, Readiness, ReadinessProbe};
 use crate::real_proxy::{self, RealProxy, RealProxyPlan};
 use crate::roles::{Role, RoleEvent, RoleKind};
-use crate::run::{READY_PATIENCE, Session, SessionInput};
+use crate::run::{READY_TIMEOUT, Session, SessionInput};
 use crate::running_roles::{CounterTask, RunningRoles, StartedProxy};
 use crate::tls::TlsProbe;
 use crate::topology::Topology;
@@ -185,8 +185,8 @@ impl Session {
             named.for_each(|cache| cache.version.clone_from(&version));
         }
         let mut builtins = Vec::new();
-        for (place, cache) in topology.caches.iter().enumerate() {
-            let instance = CacheInstance::of(topology, place, &self.prepared.caches);
+        for (index, cache) in topology.caches.iter().enumerate() {
+            let instance = CacheInstance::of(topology, index, &self.prepared.caches);
             self.notify(RunEvent::Stage(Stage::StartingTarget { name: cache.name.clone() }));
             if cache.description.is_some() {
                 self.start_described(running, topology.mode, origins, instance).await?;
@@ -209,7 +209,7 @@ impl Session {
         instance: CacheInstance<'_>,
     ) -> Result<SocketAddr, LabError> {
         let cpus = self.prepared.placement.proxy.clone();
-        let listen = self.cache_address(instance.place)?;
+        let listen = self.cache_address(instance.index)?;
         let chosen = instance.chosen;
         let spec = ProxySpec {
             name: instance.name.map_or_else(usual_name, str::to_owned),
@@ -230,7 +230,7 @@ impl Session {
         };
         let procs_files = self.limit(running, &cpus)?;
         let file = instance.name.map_or_else(|| "proxy".to_owned(), |name| format!("proxy-{name}"));
-        let kind = RoleKind::Proxy(instance.place);
+        let kind = RoleKind::Proxy(instance.index);
         let spec = RoleSpec::Builtin(spec);
         let role = self.start_role_here_or_remotely(kind, &file, spec, &cpus, &procs_files).await?;
         running.proxies.push(StartedProxy::Role(Box::new(role)));
@@ -283,7 +283,7 @@ impl Session {
             mode,
             http2: robots_speak_http2(&self.plan.workload),
             origin_http2: origins_speak_http2(&self.plan.workload),
-            listen: self.cache_address(instance.place)?,
+            listen: self.cache_address(instance.index)?,
             origins: self.named_origins(origins),
             memory_bytes: instance.memory_bytes,
             disk_bytes: instance.disk_bytes,
@@ -296,7 +296,7 @@ impl Session {
             peering: instance.peering,
             tls: self.secured.proxy.clone(),
             keep: keep.clone(),
-            namespace: self.namespace(RoleKind::Proxy(instance.place)),
+            namespace: self.namespace(RoleKind::Proxy(instance.index)),
             requested_from: self.namespace(RoleKind::Robots),
             temp: self.plan.temp_dir.clone(),
         };
@@ -311,10 +311,10 @@ impl Session {
     /// Waits for every real proxy, and begins to read what it counts.
     async fn wait_ready(&mut self, running: &mut RunningRoles) -> Result<(), LabError> {
         let sender = running.counted.sender();
-        for (place, started) in (0..).zip(&mut running.proxies) {
+        for (index, started) in (0..).zip(&mut running.proxies) {
             let StartedProxy::Real { proxy, counters, .. } = started else { continue };
             self.unless_stopped(proxy.wait_ready()).await?;
-            let listen = self.cache_address(place)?;
+            let listen = self.cache_address(index)?;
             let reader = proxy.counter_reader();
             self.record_placement(PlacementInfo {
                 role: "proxy".into(),
@@ -325,7 +325,7 @@ impl Session {
             });
             self.notify(RunEvent::Stage(Stage::TargetReady { address: listen }));
             if reader.has_sources() {
-                *counters = Some(CounterTask::spawn(reader, place, sender.clone()));
+                *counters = Some(CounterTask::spawn(reader, index, sender.clone()));
             }
         }
         Ok(())
@@ -424,8 +424,8 @@ impl Session {
     }
 
     /// Address at which the proxy at a place listens.
-    pub(crate) fn cache_address(&self, place: u16) -> Result<SocketAddr, LabError> {
-        let address = self.prepared.caches.get(usize::from(place)).copied();
+    pub(crate) fn cache_address(&self, index: u16) -> Result<SocketAddr, LabError> {
+        let address = self.prepared.caches.get(usize::from(index)).copied();
         address.ok_or_else(|| LabError::run("the plan has no address for its target"))
     }
 
@@ -492,7 +492,7 @@ impl Session {
         cpus: Vec<u32>,
         threads: u32,
     ) -> Result<Vec<SocketAddr>, LabError> {
-        let deadline = Instant::now() + READY_PATIENCE;
+        let deadline = Instant::now() + READY_TIMEOUT;
         loop {
             let input = tokio::time::timeout_at(deadline, self.next_input()).await;
             match input {
@@ -526,7 +526,7 @@ impl Session {
                 Ok(SessionInput::Role(..)) => {}
                 Err(_) => {
                     let name = kind.name();
-                    return Err(LabError::run(format!("{name} were not ready within {READY_PATIENCE:?}")));
+                    return Err(LabError::run(format!("{name} were not ready within {READY_TIMEOUT:?}")));
                 }
             }
         }

@@ -464,7 +464,7 @@ impl Description {
     }
 
     /// Time that it may take to become ready.
-    pub fn ready_patience(&self) -> Duration {
+    pub fn ready_timeout(&self) -> Duration {
         Duration::try_from_secs_f64(self.ready.patience_s).unwrap_or(Duration::from_secs(30))
     }
 
@@ -474,7 +474,7 @@ impl Description {
     }
 
     /// Time that it may take to stop.
-    pub fn stop_patience(&self) -> Duration {
+    pub fn stop_timeout(&self) -> Duration {
         Duration::try_from_secs_f64(self.stop.patience_s).unwrap_or(Duration::from_secs(10))
     }
 }

@@ -179,7 +179,7 @@ mod tests {
             collector_memory_bytes: 1 << 28,
             collector_disk_bytes: 0,
             most_waiting: 100,
-            patience: Duration::from_secs(60),
+            response_timeout: Duration::from_secs(60),
             rules: None,
             directory: "/nowhere".into(),
             text_log: false,

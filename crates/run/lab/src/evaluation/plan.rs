@@ -61,7 +61,7 @@ pub struct SpePlan {
     /// Most requests that wait for one proxy.
     pub most_waiting: u32,
     /// Time that a proxy's response may take.
-    pub patience: Duration,
+    pub response_timeout: Duration,
     /// Rules that say what a difference is.
     pub rules: Option<PathBuf>,
     pub directory: PathBuf,

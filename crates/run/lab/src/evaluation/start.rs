@@ -201,7 +201,7 @@ impl Evaluation {
             turns: plan.turns,
             seed: plan.seed,
             most_waiting: plan.most_waiting,
-            patience_ms: millis(plan.patience),
+            patience_ms: millis(plan.response_timeout),
             rules: plan.rules.clone(),
             directory: plan.directory.clone(),
             text_log: plan.text_log,

@@ -24,9 +24,9 @@ use crate::evaluation::plan::{SpeEvent, SpeOutcome, SpePlan, SpeProgress};
 use crate::evaluation::start::{listeners, millis};
 
 /// Time that a role may take to be ready.
-const READY_PATIENCE: Duration = Duration::from_secs(30);
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time that the Multiplier may take for its last responses, and the Collector for its last message.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An evaluation that goes on.
 pub(crate) struct Evaluation {
@@ -176,11 +176,11 @@ impl Evaluation {
 
     /// Waits until a role is ready: where it listens.
     pub(crate) async fn ready(&mut self, kind: RoleKind) -> Result<Vec<SocketAddr>, LabError> {
-        let deadline = Instant::now() + READY_PATIENCE;
+        let deadline = Instant::now() + READY_TIMEOUT;
         loop {
             let Ok(next) = tokio::time::timeout_at(deadline, self.inbox.recv()).await else {
                 let name = kind.name();
-                return Err(LabError::run(format!("the {name} was not ready within {READY_PATIENCE:?}")));
+                return Err(LabError::run(format!("the {name} was not ready within {READY_TIMEOUT:?}")));
             };
             match next {
                 Some((from, RoleEvent::Event(event))) => match *event {
@@ -292,14 +292,14 @@ impl Evaluation {
             if let Some(role) = self.role(kind) {
                 role.send(Command::Stop).await?;
             }
-            let deadline = Instant::now() + DRAIN_PATIENCE;
+            let deadline = Instant::now() + DRAIN_TIMEOUT;
             while !self.done.contains(&kind) {
                 match tokio::time::timeout_at(deadline, self.inbox.recv()).await {
                     Ok(Some((from, message))) => self.handle(from, message).await?,
                     Ok(None) | Err(_) => {
                         let name = kind.name();
                         return Err(LabError::assay(format!(
-                            "the last report of the {name} did not come within {DRAIN_PATIENCE:?}"
+                            "the last report of the {name} did not come within {DRAIN_TIMEOUT:?}"
                         )));
                     }
                 }

@@ -35,7 +35,7 @@ pub use self::certificate::ProxyCertificate;
 /// Connections that a proxy that is started is prepared for.
 const CONNECTIONS: u64 = 4000;
 /// Time that the built-in proxy may take to be ready.
-const READY_PATIENCE: Duration = Duration::from_secs(30);
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A proxy under test.
 #[derive(Debug, Clone)]
@@ -310,7 +310,7 @@ async fn start_builtin(
 ) -> Result<(Role, SocketAddr), LabError> {
     let (events, mut inbox) = mpsc::unbounded_channel();
     let mut role = start_role(exe, directory, RoleKind::Proxy(place), "proxy", spec, events)?;
-    let deadline = tokio::time::Instant::now() + READY_PATIENCE;
+    let deadline = tokio::time::Instant::now() + READY_TIMEOUT;
     let address = loop {
         match tokio::time::timeout_at(deadline, inbox.recv()).await {
             Ok(Some((_, RoleEvent::Event(event)))) => {

@@ -13,8 +13,8 @@ use crate::machines::error::FleetError;
 
 /// The program of the server.
 const SERVER: &str = "nats-server";
-/// Time that the server and agents may take to be there, and to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time that the server and agents may take to appear, and to end.
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Labels of agents, in turn; from the fourth on, they are for robots.
@@ -84,7 +84,7 @@ impl DevFleet {
 
     /// Each agent says so in its log once it takes orders.
     async fn wait_for_agents(&mut self) -> Result<(), FleetError> {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = tokio::time::Instant::now() + TIMEOUT;
         for (name, agent) in &mut self.agents {
             let log = self.dir.path().join(format!("{name}.log"));
             while !assay_base::files::text(&log, assay_base::files::DOCUMENT_MAX)
@@ -117,9 +117,9 @@ impl DevFleet {
     /// Ends agents, then the server.
     pub async fn stop(mut self) {
         for (_, agent) in &mut self.agents {
-            agent.stop(Signal::TERM, PATIENCE).await;
+            agent.stop(Signal::TERM, TIMEOUT).await;
         }
-        self.server.stop(Signal::TERM, PATIENCE).await;
+        self.server.stop(Signal::TERM, TIMEOUT).await;
     }
 }
 
@@ -158,7 +158,7 @@ fn start_server(program: &Path, port: u16, dir: &Path) -> Result<Process, FleetE
 
 /// Waits for the file in which the server writes where it listens.
 async fn wait_for_server(server: &mut Process, port: u16, dir: &Path) -> Result<String, FleetError> {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + TIMEOUT;
     loop {
         if let Some(url) = listening(dir) {
             return Ok(url);

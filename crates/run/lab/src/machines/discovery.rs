@@ -16,10 +16,10 @@ use assay_base::clock::{monotonic_ns, realtime_ns};
 
 /// Time for which agents are waited for after the last response.
 const QUIET: Duration = Duration::from_millis(400);
-/// Time for which they are waited for at most.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Upper bound on the wait for agents.
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// Time that one exchange with a clock may take.
-const EXCHANGE_PATIENCE: Duration = Duration::from_secs(1);
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Finds the agents that are there. Those of another protocol are listed apart from those that can be used.
 pub async fn discover(client: &Client) -> Result<(Vec<AgentInfo>, Vec<MessageError>), FleetError> {
@@ -30,7 +30,7 @@ pub async fn discover(client: &Client) -> Result<(Vec<AgentInfo>, Vec<MessageErr
     client.publish_with_reply(subject::DISCOVER, inbox, "".into()).await.map_err(|e| cannot(&e))?;
     client.flush().await.map_err(|e| cannot(&e))?;
     let (mut found, mut others) = (Vec::new(), Vec::new());
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + TIMEOUT;
     loop {
         let until = deadline.min(tokio::time::Instant::now() + QUIET);
         let Ok(Some(response)) = tokio::time::timeout_at(until, responses.next()).await else { break };
@@ -73,7 +73,7 @@ pub async fn exchange(
     run: Option<&Name>,
 ) -> Result<(Exchange, u64, i64), ExchangeError> {
     let request = serde_json::to_vec(&ClockRequest { run: run.cloned() }).map_err(|_| ExchangeError::Late)?;
-    let request = Request::new().payload(request.into()).timeout(Some(EXCHANGE_PATIENCE));
+    let request = Request::new().payload(request.into()).timeout(Some(EXCHANGE_TIMEOUT));
     let sent_ns = monotonic_ns();
     let response = client.send_request(subject::clock(agent), request).await;
     let (back_ns, back_unix_us) = (monotonic_ns(), realtime_ns() / 1_000);

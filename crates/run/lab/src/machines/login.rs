@@ -9,7 +9,7 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, ServerAddr};
 use crate::machines::error::FleetError;
 
 /// Time that the server may take to accept a connection.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval at which both sides make sure that the other is there.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// The port of NATS where the URL names none.
@@ -56,7 +56,7 @@ impl Login {
     fn options(&self, name: &str) -> Result<ConnectOptions, FleetError> {
         let mut options = ConnectOptions::new()
             .name(name)
-            .connection_timeout(CONNECT_PATIENCE)
+            .connection_timeout(CONNECT_TIMEOUT)
             .ping_interval(PING_INTERVAL)
             .max_reconnects(None);
         if let Some(file) = &self.credentials {

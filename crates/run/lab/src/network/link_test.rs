@@ -61,8 +61,8 @@ impl LinkUnderTest {
         let [here, there] = &self.namespaces;
         // Far enough apart that jitter does not make one wait for another.
         let every = (settings.jitter * 2).clamp(Duration::from_millis(2), Duration::from_millis(20));
-        let patience = self.expected() * 2 + Duration::from_secs(1);
-        let trips = probe::round_trips(here, self.addresses[1], PACKETS, every, patience)?;
+        let limit = self.expected() * 2 + Duration::from_secs(1);
+        let trips = probe::round_trips(here, self.addresses[1], PACKETS, every, limit)?;
         let near = Endpoint { namespace: here, address: self.addresses[0] };
         let far = Endpoint { namespace: there, address: self.addresses[1] };
         let mut rates = Vec::new();

@@ -12,8 +12,8 @@ pub const FLAT_PHASE: u16 = 1;
 const DEVIATIONS: f64 = 6.0;
 /// The least that loopback carries for one of many connections.
 const SLOWEST_BYTES_PER_S: f64 = 1e8;
-/// Time that a response may take beside.
-const PATIENCE_S: f64 = 0.5;
+/// Additional time that a response may take.
+const TIMEOUT_S: f64 = 0.5;
 
 /// Moment of the workload's schedule at which the request rate is highest.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -103,7 +103,7 @@ pub fn longest_response(workload: &Workload) -> Option<Duration> {
     let thinks = workload.servers.iter().filter_map(|server| server.think_s.as_ref());
     let think_s = most(&mut thinks.map(|think| think.mean() + DEVIATIONS * think.deviation()));
     let bytes = most(&mut workload.contents.iter().map(|content| content.size_bytes.mean_count()));
-    Duration::try_from_secs_f64(think_s + DEVIATIONS * bytes / SLOWEST_BYTES_PER_S + PATIENCE_S).ok()
+    Duration::try_from_secs_f64(think_s + DEVIATIONS * bytes / SLOWEST_BYTES_PER_S + TIMEOUT_S).ok()
 }
 
 #[cfg(test)]

@@ -128,7 +128,7 @@ struct Calibrator<'a> {
     /// Holds the run directories of the steps, and goes with them.
     temp: tempfile::TempDir,
     /// Longest wait for a response.
-    patience: Duration,
+    response_limit: Duration,
     rise: Duration,
     length: Duration,
     began: Instant,
@@ -168,7 +168,7 @@ impl<'a> Calibrator<'a> {
         let temp = crate::cleanup::temporary_dir("calibration").map_err(|e| {
             LabError::plan(format!("cannot make a directory for the steps: {e}; is TMPDIR right?"))
         })?;
-        let patience = longest_response(&plan.workload).unwrap_or(plan.timeout);
+        let response_limit = longest_response(&plan.workload).unwrap_or(plan.timeout);
         let runs = if peak.requests_per_s.is_some() { STEPS } else { BEST_EFFORT_RUNS };
         let each = (budget / runs).saturating_sub(OVERHEAD).clamp(FLAT_LENGTH.0, FLAT_LENGTH.1);
         let processors = match &plan.remote {
@@ -182,7 +182,7 @@ impl<'a> Calibrator<'a> {
             placement,
             processors,
             temp,
-            patience,
+            response_limit,
             rise: each / 4,
             length: each - each / 4,
             began: Instant::now(),
@@ -274,7 +274,7 @@ impl<'a> Calibrator<'a> {
             robot_cpus: self.placement.robots.clone(),
             origin_cpus: self.placement.origins.clone(),
             proxy_cpus: Vec::new(),
-            timeout: self.plan.timeout.min(self.patience),
+            timeout: self.plan.timeout.min(self.response_limit),
             xact_log: false,
             trace_disk: false,
             calibration: None,

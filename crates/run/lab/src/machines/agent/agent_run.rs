@@ -40,12 +40,12 @@ const ROLES: &str = "roles";
 /// Certificates and keys of the run. They are not sent to its record.
 pub const TLS: &str = "tls";
 const MOST_WORKLOAD_BYTES: u64 = 256 << 20;
-/// Time that it may take to fetch that: a coordinator gives up an order after as long.
-const FETCH_PATIENCE: Duration = Duration::from_secs(60);
+/// Time that fetching the workload may take: a coordinator gives an order up after the same time.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time that a role may take to end once it was told to: a real proxy has files to close.
-const END_PATIENCE: Duration = Duration::from_secs(15);
-/// Time that the last that roles said may take to be stored.
-const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(20);
+const END_TIMEOUT: Duration = Duration::from_secs(15);
+/// Time that storing the last messages of roles may take.
+const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An agent's part of a run.
 pub struct AgentRun {
@@ -202,7 +202,7 @@ impl AgentRun {
     /// Ends a role, once all that it said before is on its way.
     pub async fn end(&mut self, number: u32) {
         if let Some(mut role) = self.roles.remove(&number) {
-            role.end_within(END_PATIENCE).await;
+            role.end_within(END_TIMEOUT).await;
             while let Ok((kind, said)) = self.heard.try_recv() {
                 if kind == role.kind {
                     self.put(Some(number), output_of(said));
@@ -289,7 +289,7 @@ impl AgentRun {
 
     async fn end_all(&mut self) {
         while let Some((_, mut role)) = self.roles.pop_first() {
-            role.end_within(END_PATIENCE).await;
+            role.end_within(END_TIMEOUT).await;
         }
     }
 
@@ -300,7 +300,7 @@ impl AgentRun {
         for number in numbers {
             self.end(number).await;
         }
-        self.outbox.close(LAST_WORDS_PATIENCE).await;
+        self.outbox.close(LAST_WORDS_TIMEOUT).await;
         let stored = store(client, &self.run, &self.agent, &self.dir).await?;
         // What cannot be removed is in the agent's directory, and said nowhere else.
         let _ = std::fs::remove_dir_all(&self.dir);
@@ -394,7 +394,7 @@ fn document(spec: &RoleSpec) -> serde_json::Result<Vec<u8>> {
     }
 }
 
-/// The workload of a run, from its object store. Whoever ordered this waits no longer than [`FETCH_PATIENCE`] either.
+/// The workload of a run, from its object store. Whoever ordered this waits no longer than [`FETCH_TIMEOUT`] either.
 async fn fetch_workload(client: &Client, run: &Name) -> Result<Vec<u8>, FleetError> {
     let cannot =
         |e: &dyn std::fmt::Display| FleetError::failed(format!("cannot fetch the workload of {run}: {e}"));
@@ -407,9 +407,9 @@ async fn fetch_workload(client: &Client, run: &Name) -> Result<Vec<u8>, FleetErr
         copied.map_err(|why| cannot(&why))?;
         Ok(bytes)
     };
-    match tokio::time::timeout(FETCH_PATIENCE, fetch).await {
+    match tokio::time::timeout(FETCH_TIMEOUT, fetch).await {
         Ok(fetched) => fetched,
-        Err(_) => Err(cannot(&format!("it did not come within {FETCH_PATIENCE:?}"))),
+        Err(_) => Err(cannot(&format!("it did not come within {FETCH_TIMEOUT:?}"))),
     }
 }
 

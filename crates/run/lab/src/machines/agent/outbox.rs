@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 /// Number of messages that may be on their way at once.
 const ON_THEIR_WAY: usize = 64;
 /// Time for which one is tried to be sent before what follows is given up, too.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The header by which the server recognises a message that it has already.
@@ -51,8 +51,8 @@ impl Outbox {
     }
 
     /// Takes nothing more, and waits until everything has been stored, for so long at most.
-    pub async fn close(&mut self, patience: Duration) {
-        if self.queue.take().is_some() && tokio::time::timeout(patience, &mut self.sender).await.is_err() {
+    pub async fn close(&mut self, limit: Duration) {
+        if self.queue.take().is_some() && tokio::time::timeout(limit, &mut self.sender).await.is_err() {
             self.sender.abort();
         }
     }
@@ -71,7 +71,7 @@ async fn send(
         tokio::spawn(async move {
             let _place = place;
             // One that is given up is missed by the coordinator, which waits for its number.
-            let _ = tokio::time::timeout(PATIENCE, store(&stream, &subject, &id, text.into())).await;
+            let _ = tokio::time::timeout(TIMEOUT, store(&stream, &subject, &id, text.into())).await;
         });
     }
     // All places are free once everything has been stored.

@@ -70,26 +70,26 @@ impl RemoteRole for DistributedRole {
         self.spawn_there((), async move {
             let is_there =
                 |name: &Name| inner.clocks.machine(name).is_some_and(|machine| machine.lost.is_none());
-            let spawn_there = parts.iter().filter(|(name, _)| is_there(name));
+            let reachable = parts.iter().filter(|(name, _)| is_there(name));
             // An agent that does not respond ends it by itself.
-            join_all(spawn_there.map(|(name, role)| inner.order(name, What::End { role: *role }))).await;
+            join_all(reachable.map(|(name, role)| inner.order(name, What::End { role: *role }))).await;
         })
     }
 
     fn exit_summary(&mut self) -> BoxFuture<'_, String> {
-        let told = self.inner.router.exit_summary(self.place);
-        let mut words: Vec<String> = told.lines().map(ToOwned::to_owned).collect();
+        let summary = self.inner.router.exit_summary(self.place);
+        let mut lines: Vec<String> = summary.lines().map(ToOwned::to_owned).collect();
         // Where several machines were lost at once, the role that is heard of first may have had a part on one of them only.
         let lost = self.inner.clocks.machines().into_iter().filter(|machine| machine.lost.is_some());
         for message in lost.map(|machine| self.inner.loss_message(&machine)) {
-            if !words.contains(&message) {
-                words.push(message);
+            if !lines.contains(&message) {
+                lines.push(message);
             }
         }
-        if words.is_empty() {
-            words.push(format!("{} ended without a message", self.kind.name()));
+        if lines.is_empty() {
+            lines.push(format!("{} ended without a message", self.kind.name()));
         }
-        Box::pin(async move { words.join("\n") })
+        Box::pin(async move { lines.join("\n") })
     }
 }
 

@@ -19,13 +19,13 @@ use super::run::CoordinatorState;
 use crate::machines::object_store::{self, CopyError};
 
 /// Time that an agent may take to carry out an order. Ending a real proxy and storing its logs takes longest.
-const ORDER_PATIENCE: Duration = Duration::from_secs(60);
+const ORDER_TIMEOUT: Duration = Duration::from_secs(60);
 /// After how long without a response an order is sent again, at first.
 const ORDER_AGAIN: Duration = Duration::from_secs(1);
-/// For how long an agent may be away that is about to connect again.
-const ABSENT_PATIENCE: Duration = Duration::from_secs(3);
-/// For how long a machine is told again to end its part and to store its files.
-const FINISH_PATIENCE: Duration = Duration::from_secs(20);
+/// Time for which an agent that is about to reconnect may be absent.
+const ABSENT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time for which a machine is told repeatedly to end its part and to store its files.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(20);
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -66,7 +66,7 @@ impl CoordinatorState {
             if let Some(machine) = self.clocks.machine(name).filter(|machine| machine.lost.is_some()) {
                 return Err(LabError::assay(self.loss_message(&machine)));
             }
-            let left = ORDER_PATIENCE.saturating_sub(begun.elapsed());
+            let left = ORDER_TIMEOUT.saturating_sub(begun.elapsed());
             let request = Request::new().payload(text.clone()).timeout(Some(wait.min(left)));
             let failed = match self.client.send_request(subject::orders(name), request).await {
                 Ok(response) => break response,
@@ -74,16 +74,16 @@ impl CoordinatorState {
             };
             wait *= 2;
             match failed.kind() {
-                RequestErrorKind::NoResponders if begun.elapsed() < ABSENT_PATIENCE => {
+                RequestErrorKind::NoResponders if begun.elapsed() < ABSENT_TIMEOUT => {
                     tokio::time::sleep(PAUSE).await;
                 }
                 RequestErrorKind::NoResponders => {
                     return Err(LabError::assay(format!("the agent {name} is gone")));
                 }
-                RequestErrorKind::TimedOut if begun.elapsed() < ORDER_PATIENCE => {}
+                RequestErrorKind::TimedOut if begun.elapsed() < ORDER_TIMEOUT => {}
                 RequestErrorKind::TimedOut => {
                     return Err(LabError::assay(format!(
-                        "the agent {name} did not respond to an order within {ORDER_PATIENCE:?}"
+                        "the agent {name} did not respond to an order within {ORDER_TIMEOUT:?}"
                     )));
                 }
                 _ => {
@@ -112,7 +112,7 @@ impl CoordinatorState {
                 },
                 Err(error) => BringError::Order(error),
             };
-            if begun.elapsed() >= FINISH_PATIENCE {
+            if begun.elapsed() >= FINISH_TIMEOUT {
                 return Err(error);
             }
             tokio::time::sleep(PAUSE).await;
