@@ -76,11 +76,11 @@ fn sentence(phase: &PhaseFigures, decisions: &[&Adapted]) -> Option<String> {
     }
     let end = decisions.iter().find(|decision| decision.what == Decided::End);
     let length = phase.start_ms.zip(phase.end_ms).map(|(start, end)| end.saturating_sub(start));
-    let taken = end.zip(length).map(|(end, length_ms)| {
+    let progress = end.zip(length).map(|(end, length_ms)| {
         let [schedule, real] = [end.schedule_ns as f64 / 1e9, length_ms as f64 / 1e3].map(duration_s);
         format!("; in {real} the phase went through {schedule} of its schedule")
     });
-    Some(format!("Load adapted in {}: {}{}.", phase.name, moved.join("; "), taken.unwrap_or_default()))
+    Some(format!("Load adapted in {}: {}{}.", phase.name, moved.join("; "), progress.unwrap_or_default()))
 }
 
 #[cfg(test)]

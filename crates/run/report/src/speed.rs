@@ -25,8 +25,8 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
     let it = if is_direct(summary) { "they" } else { "it" };
     let times = headline_times(summary);
     let short = Shortfall::from_figures(total);
-    let kept = keep_up(summary);
-    let unknown = match kept {
+    let verdict = keep_up(summary);
+    let unknown = match verdict {
         KeepUp::Late => Some((
             short.kept_waiting(),
             "were not sent before their phase ended, and that can be because of Assay or the machine",
@@ -49,7 +49,7 @@ pub(crate) fn speed(summary: &Summary) -> Finding {
         );
         return finding(Topic::Speed, Mood::Doubtful, text);
     }
-    if kept == KeepUp::Yes {
+    if verdict == KeepUp::Yes {
         let most = match short.sum() {
             0 => "all requests that came due got a response".to_owned(),
             some => format!(
@@ -95,13 +95,14 @@ pub(crate) fn fell_behind(summary: &Summary) -> String {
     let (short, due) = (Shortfall::from_figures(&summary.total), summary.total.counts.due);
     let it = if is_direct(summary) { "they" } else { "it" };
     let worst = summary.phases.iter().max_by_key(|phase| Shortfall::from_figures(&phase.figures).sum());
-    let place = worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
+    let worst_phase =
+        worst.map_or_else(String::new, |phase| format!(", most of them in phase {}", phase.name));
     // A link keeps requests, too.
     let has_links = summary.bed.as_ref().is_some_and(|bed| !bed.links.is_empty());
     let waited =
         worst.filter(|_| !has_links && !is_direct(summary)).and_then(|phase| miss_time(&phase.figures));
     format!(
-        "{it} did not keep up: {} of {} requests due ({}) got no response{place}: {}{}",
+        "{it} did not keep up: {} of {} requests due ({}) got no response{worst_phase}: {}{}",
         count(short.sum()),
         count(due),
         share(short.sum(), due),
@@ -231,14 +232,14 @@ fn headline_times(summary: &Summary) -> String {
         Some(format!("{name} {} (99th percentile {})", time(p50), time(p99)))
     };
     let class_times: Vec<String> = classes.iter().filter_map(class).collect();
-    let place = in_headline(summary);
+    let scope = in_headline(summary);
     if figures.figure("rate.measured").is_some_and(|rate| rate.value.is_none()) {
-        return format!(" Its rate and its times{place} are not known.");
+        return format!(" Its rate and its times{scope} are not known.");
     }
     let text = match figures.figure("rate.measured").filter(|_| !class_times.is_empty()) {
         Some(rate) => {
             format!(
-                "at {} responses per second{place}, {}",
+                "at {} responses per second{scope}, {}",
                 in_words(rate, number),
                 class_times.join(" and ")
             )

@@ -112,12 +112,12 @@ pub(crate) fn in_headline(summary: &Summary) -> String {
 }
 
 fn headline_savings(summary: &Summary) -> String {
-    let place = in_headline(summary);
-    let figures = summary.headline.figures.as_ref().filter(|_| !place.is_empty());
+    let scope = in_headline(summary);
+    let figures = summary.headline.figures.as_ref().filter(|_| !scope.is_empty());
     match figures.and_then(|figures| Some((figures.figure("dhr.measured")?, figures.dhr.ideal?))) {
         Some((measured, ideal)) => {
             let text =
-                format!("{}, it served {} ({} % ideal)", place.trim(), ratio(measured), percent(Some(ideal)));
+                format!("{}, it served {} ({} % ideal)", scope.trim(), ratio(measured), percent(Some(ideal)));
             format!(" {}", sentence(&text))
         }
         None => String::new(),

@@ -94,12 +94,12 @@ fn traffic<'a>(rows: impl Iterator<Item = &'a Traffic>) -> Vec<TrafficFigures> {
     let mut found: Vec<(TrafficFigures, Histogram)> = Vec::new();
     for row in rows {
         let is_same = |known: &(TrafficFigures, Histogram)| known.0.from == row.from && known.0.to == row.to;
-        let place = found.iter().position(is_same).unwrap_or_else(|| {
+        let index = found.iter().position(is_same).unwrap_or_else(|| {
             let (from, to, relation) = (row.from.clone(), row.to.clone(), row.relation.clone());
             found.push((TrafficFigures { from, to, relation, ..Default::default() }, Histogram::new()));
             found.len() - 1
         });
-        let (sums, logged) = &mut found[place];
+        let (sums, logged) = &mut found[index];
         sums.requests += row.requests;
         sums.hits += row.hits;
         sums.false_hits += row.false_hits;

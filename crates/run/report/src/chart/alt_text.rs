@@ -107,8 +107,8 @@ fn by_phase(chart: &Chart, time: &[f64], phases: &[Band]) -> Option<AltText> {
 /// `answered: mostly 399 requests/s, from 120 to 580 (highest in top2)`.
 fn line_sentence(line: &ChartLine, unit: &str, time: &[f64], phases: &[Band]) -> Option<String> {
     let ValueRange { low, middle, high } = ValueRange::from_values(within(line, time, None))?;
-    let place = line.values.iter().zip(time).find(|(value, _)| **value == Some(high)).map(|(_, at)| *at);
-    let phase = place.and_then(|at| phases.iter().find(|phase| at >= phase.start && at < phase.end));
+    let peak_at = line.values.iter().zip(time).find(|(value, _)| **value == Some(high)).map(|(_, at)| *at);
+    let phase = peak_at.and_then(|at| phases.iter().find(|phase| at >= phase.start && at < phase.end));
     let [shown_low, shown_middle, shown_high] = [low, middle, high].map(format::number);
     Some(match phase {
         _ if low == high => format!("{}: {shown_middle} {unit} throughout", line.name),

@@ -51,13 +51,13 @@ pub fn charts(summary: &Summary, series: &Series) -> Charts {
         .collect();
     let mut charts = all(&steps, text::is_direct(summary));
     // After the response times over time.
-    let place = charts.iter().rposition(|chart| chart.section == RESPONSE).map_or(0, |last| last + 1);
+    let index = charts.iter().rposition(|chart| chart.section == RESPONSE).map_or(0, |last| last + 1);
     let names: Vec<&str> = summary.phases.iter().map(|phase| phase.name.as_str()).collect();
-    charts.splice(place..place, times::whole_run(series, &names));
+    charts.splice(index..index, times::whole_run(series, &names));
     // Where load adapts to response times, beside their mean.
-    let place = charts.iter().position(|chart| chart.section == RESPONSE).map_or(0, |first| first + 1);
+    let index = charts.iter().position(|chart| chart.section == RESPONSE).map_or(0, |first| first + 1);
     let adapted = adapted::chart(RESPONSE, &summary.phases, &series.adapted, &time);
-    charts.splice(place..place, adapted);
+    charts.splice(index..index, adapted);
     charts.extend(counters::charts(&steps, series, step_ms));
     charts.extend(host::charts(series, step_ms, steps.len()));
     charts.extend(own::charts::charts(&steps, &own_steps(series, step_ms, steps.len()), series));

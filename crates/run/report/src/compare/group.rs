@@ -336,11 +336,11 @@ fn repetitions(given: &[InputRun], cells: &mut [CellInfo], subjects: &[SubjectIn
                 *count
             } else {
                 let known = numbers.iter().position(|known| *known == key);
-                let place = known.unwrap_or_else(|| {
+                let number = known.unwrap_or_else(|| {
                     numbers.push(key);
                     numbers.len() - 1
                 });
-                place as u32 + 1
+                number as u32 + 1
             };
         }
     }

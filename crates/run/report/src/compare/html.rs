@@ -355,8 +355,8 @@ fn eyebrow(comparison: &Comparison) -> String {
 }
 
 fn colour(comparison: &Comparison, label: &str) -> &'static str {
-    let place = comparison.subjects.iter().position(|subject| subject.label == label);
-    views::subject_style(place.unwrap_or(0)).colour
+    let index = comparison.subjects.iter().position(|subject| subject.label == label);
+    views::subject_style(index.unwrap_or(0)).colour
 }
 
 fn subjects(comparison: &Comparison) -> Vec<SubjectView<'_>> {

@@ -121,14 +121,14 @@ fn draw(figure: &Figure, time: &[f64], bands: &[Band]) -> Drawing {
     sheet.left = widest.fold(0.0, f64::max) + panel::NORMAL + 9.0;
     let mut top = 3.0;
     for (index, chart) in figure.panels.iter().enumerate() {
-        let place = panel::PanelPosition { first: index == 0, last: index + 1 == figure.panels.len() };
+        let position = panel::PanelPosition { first: index == 0, last: index + 1 == figure.panels.len() };
         top += panel::legend(&mut drawing, &sheet, chart, top);
         let has_bands =
             matches!(chart.kind, chart::ChartKind::Time | chart::ChartKind::Heat) && !bands.is_empty();
-        top += if has_bands && place.first { panel::SMALL + 3.0 } else { 3.0 };
+        top += if has_bands && position.first { panel::SMALL + 3.0 } else { 3.0 };
         let plot = panel::plot(&sheet, chart, top, top + height);
-        panel::draw(&mut drawing, &sheet, chart, &plot, place);
-        top += height + if place.last { panel::x_axis_height(&sheet, chart) } else { 7.0 };
+        panel::draw(&mut drawing, &sheet, chart, &plot, position);
+        top += height + if position.last { panel::x_axis_height(&sheet, chart) } else { 7.0 };
     }
     drawing.height = top.ceil();
     drawing

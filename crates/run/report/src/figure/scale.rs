@@ -101,8 +101,8 @@ impl AxisScale {
             ScaleKind::Log => return None,
             ScaleKind::Tail => rarity(value),
         };
-        let place = (at - self.low) / (self.high - self.low);
-        place.is_finite().then_some(place.clamp(0.0, 1.0))
+        let share = (at - self.low) / (self.high - self.low);
+        share.is_finite().then_some(share.clamp(0.0, 1.0))
     }
 }
 

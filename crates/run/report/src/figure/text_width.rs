@@ -24,8 +24,8 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
 }
 
 fn advance(c: char) -> u16 {
-    let place = u32::from(c).checked_sub(u32::from(FIRST)).and_then(|place| usize::try_from(place).ok());
-    place.and_then(|place| ASCII.get(place)).copied().unwrap_or(SIGN)
+    let index = u32::from(c).checked_sub(u32::from(FIRST)).and_then(|index| usize::try_from(index).ok());
+    index.and_then(|index| ASCII.get(index)).copied().unwrap_or(SIGN)
 }
 
 #[cfg(test)]

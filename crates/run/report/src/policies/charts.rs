@@ -77,7 +77,7 @@ impl<'r> MixPoints<'r> {
             value(there)
         };
         let all: Vec<Option<BoundedValue>> = x.iter().map(at).collect();
-        let place = self.policies().iter().position(|other| *other == policy).unwrap_or(0);
+        let index = self.policies().iter().position(|other| *other == policy).unwrap_or(0);
         let end = |pick: fn(&(f64, f64)) -> f64| {
             let ends = |value: &Option<BoundedValue>| {
                 value.and_then(|(_, ends)| ends).map(|ends| short(pick(&ends)))
@@ -91,8 +91,8 @@ impl<'r> MixPoints<'r> {
             x: Some(x.into_iter().map(Some).collect()),
             low: end(|ends| ends.0),
             high: end(|ends| ends.1),
-            dash: subject_style(place).dash,
-            ..ChartLine::new(policy, subject_style(place).colour, values)
+            dash: subject_style(index).dash,
+            ..ChartLine::new(policy, subject_style(index).colour, values)
         }
     }
 
@@ -196,7 +196,7 @@ impl<'r> MixPoints<'r> {
             false => self.best_gain().into_iter().collect(),
         };
         let of =
-            |(place, point): (usize, &&ClusterPoint)| nodes::charts(point, self.number, &place.to_string());
+            |(index, point): (usize, &&ClusterPoint)| nodes::charts(point, self.number, &index.to_string());
         drawn.iter().enumerate().flat_map(of).collect()
     }
 
@@ -205,12 +205,12 @@ impl<'r> MixPoints<'r> {
         let (load, loaded) = (best.load(), terminal::load(best));
         let of = |id: &str, title: &'static str, value: fn(&Balance) -> f64| {
             let lines = self.points.iter().filter(|point| point.load() == load).map(|point| {
-                let place = self.policies().iter().position(|policy| *policy == point.policy).unwrap_or(0);
+                let index = self.policies().iter().position(|policy| *policy == point.policy).unwrap_or(0);
                 let values =
                     point.balance_by_second.iter().map(|balance| Some(short(value(balance)))).collect();
                 ChartLine {
-                    dash: subject_style(place).dash,
-                    ..ChartLine::new(&point.policy, subject_style(place).colour, values)
+                    dash: subject_style(index).dash,
+                    ..ChartLine::new(&point.policy, subject_style(index).colour, values)
                 }
             });
             let about = format!(

@@ -449,10 +449,10 @@ impl<'a> RequirementParser<'a> {
         let digits = |c: char| c.is_ascii_digit() || c == '.' || c == ',' || c == '_';
         let sign = usize::from(self.rest().starts_with('-'));
         let length = self.rest()[sign..].find(|c| !digits(c)).unwrap_or(self.rest().len() - sign) + sign;
-        let place = (start, start + length.max(1));
+        let range = (start, start + length.max(1));
         let number = self.rest()[..length].replace([',', '_'], "");
         let Some(value) = number.parse::<f64>().ok().filter(|value| value.is_finite()) else {
-            return self.fail(place, "expected a number", None);
+            return self.fail(range, "expected a number", None);
         };
         self.at += length;
         self.skip_spaces();
@@ -467,7 +467,7 @@ impl<'a> RequirementParser<'a> {
         }
         let slash = self.consume("/");
         let unit = self.word().map_or("", |(word, _)| word);
-        let place = (unit_start.min(place.1), self.at.max(place.1));
+        let range = (unit_start.min(range.1), self.at.max(range.1));
         match (metric, slash, unit) {
             (RequiredMetric::Time { .. }, false, unit) => match lookup(&TIMES, unit) {
                 Some(us) => Ok((value * us, false)),
@@ -477,15 +477,15 @@ impl<'a> RequirementParser<'a> {
                     Some(format!("`{number}ms`, `{number}s`?")),
                 ),
                 None => {
-                    self.fail(place, format!("`{unit}` is no unit of time"), Some("us, ms, s or min".into()))
+                    self.fail(range, format!("`{unit}` is no unit of time"), Some("us, ms, s or min".into()))
                 }
             },
             (_, false, "") | (RequiredMetric::Rate { .. }, true, "s" | "sec") => Ok((value, false)),
             (RequiredMetric::Rate { .. }, ..) => {
-                self.fail(place, "expected requests per second", Some(format!("`{number}/s`")))
+                self.fail(range, "expected requests per second", Some(format!("`{number}/s`")))
             }
             _ => {
-                self.fail(place, "this has no unit", Some(format!("`{number}`, or in percent: `{number}%`")))
+                self.fail(range, "this has no unit", Some(format!("`{number}`, or in percent: `{number}%`")))
             }
         }
     }

@@ -39,9 +39,9 @@ pub(super) fn quantile(values: &[f64], share: f64) -> Option<IntervalEstimate> {
     // A stretch must hold some values beyond the percentile.
     let least = (10.0 / (1.0 - share)).ceil() as usize;
     sectioned(values, least, TAIL, |stretch| {
-        let place = (stretch.len() as f64 * share).ceil() as usize;
-        let place = place.clamp(1, stretch.len()) - 1;
-        *stretch.select_nth_unstable_by(place, f64::total_cmp).1
+        let rank = (stretch.len() as f64 * share).ceil() as usize;
+        let rank = rank.clamp(1, stretch.len()) - 1;
+        *stretch.select_nth_unstable_by(rank, f64::total_cmp).1
     })
 }
 
@@ -56,8 +56,8 @@ fn sectioned(
         return None;
     }
     // Sorting a stretch would destroy the order that the others are cut by.
-    let mut room = values.to_vec();
-    let value = of(&mut room);
+    let mut sample = values.to_vec();
+    let value = of(&mut sample);
     let count = (values.len() / least.max(1)).min(MOST);
     if count < FEWEST {
         return Some(IntervalEstimate { value, low: None, high: None });
@@ -65,7 +65,7 @@ fn sectioned(
     let mut squares = 0.0;
     for index in 0..count {
         let (from, to) = (values.len() * index / count, values.len() * (index + 1) / count);
-        let stretch = &mut room[from..to];
+        let stretch = &mut sample[from..to];
         stretch.copy_from_slice(&values[from..to]);
         let distance = of(stretch) - value;
         squares += distance * distance;
