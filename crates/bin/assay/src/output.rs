@@ -115,8 +115,9 @@ pub fn check_results<'a>(
         if is_file
             && taken.iter().any(|other| std::path::absolute(other).ok() == std::path::absolute(path).ok())
         {
-            let place = if path == standard { "standard output".into() } else { path.display().to_string() };
-            let failure = anyhow::anyhow!("two results would be mixed in {place}");
+            let destination =
+                if path == standard { "standard output".into() } else { path.display().to_string() };
+            let failure = anyhow::anyhow!("two results would be mixed in {destination}");
             return Err(
                 Failure::usage(failure).hint("name a file of its own for each (-o FILE for the first)")
             );
