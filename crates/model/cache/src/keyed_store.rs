@@ -116,7 +116,7 @@ pub struct KeyedStore<V> {
 }
 
 impl<V> KeyedStore<V> {
-    /// An empty store of so many bytes.
+    /// Creates an empty store with this bound in bytes.
     pub fn new(bound_bytes: u64, policy: Replacement, filter: AdmissionFilter) -> Self {
         let most = bound_bytes / COUNTING_SHARE / Sketch::bytes_for(1);
         let objects = if most == 0 { 0 } else { bound_bytes / BYTES_PER_OBJECT };

@@ -1,6 +1,6 @@
 //! `Vary`: which requests a stored response serves, among those for its URL (RFC 9111, 4.1).
 
-/// Most names that are compared: a request has no more fields (100 in a head). A longer list counts as `*`, since each name takes
+/// Upper bound on the names compared: a request has no more fields (100 in a head). A longer list counts as `*`, since each name takes
 /// memory, and a walk through all fields of each request.
 const MOST_NAMES: usize = 100;
 

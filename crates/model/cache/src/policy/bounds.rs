@@ -156,7 +156,7 @@ impl Slots {
         self.highest_below(1, 0..self.leaves, &(interval.from as usize..interval.until as usize))
     }
 
-    /// Most bytes in a slot of `slots`, of those that the node covers.
+    /// Largest number of bytes in a slot of `slots`, among those that the node covers.
     fn highest_below(&self, node: usize, covered: Range<usize>, slots: &Range<usize>) -> u64 {
         if slots.start >= covered.end || slots.end <= covered.start {
             return 0;

@@ -187,8 +187,8 @@ impl EvictionPolicy for Slru {
 const SMALL: usize = 0;
 const MAIN: usize = 1;
 const GHOST: usize = 2;
-/// Most requests that are counted of an object.
-const MOST_REQUESTS: u8 = 3;
+/// Upper bound on the count of an object.
+const MAX_COUNT: u8 = 3;
 /// Requests beyond the first after which an object of the small queue enters the main one.
 const PROMOTED_FROM: u8 = 2;
 
@@ -251,7 +251,7 @@ impl EvictionPolicy for S3Fifo {
     #[inline]
     fn hit(&mut self, object: u32) {
         let requests = self.segments.count_mut(object);
-        *requests = (*requests + 1).min(MOST_REQUESTS);
+        *requests = (*requests + 1).min(MAX_COUNT);
     }
 
     fn miss(&mut self, object: u32) {

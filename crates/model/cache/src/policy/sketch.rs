@@ -5,8 +5,8 @@ use assay_base::random::mix;
 
 /// Rows of the sketch, each with a counter for every key: the lowest of them is nearest to the truth.
 const ROWS: u64 = 4;
-/// Most requests that are counted of a key.
-const MOST_COUNTED: u8 = 15;
+/// Upper bound on the count of a key.
+const MAX_COUNT: u8 = 15;
 /// Counts are halved after this many requests for each stored object.
 const SAMPLE: u64 = 10;
 /// Counts are halved at most once in a row's width over this many requests, so that halving stays cheap.
@@ -43,7 +43,7 @@ impl Sketch {
         for row in 0..ROWS {
             let index = self.index(hash, row);
             // Conservative update: a higher counter is shared with other keys.
-            if self.counts[index] == lowest && lowest < MOST_COUNTED {
+            if self.counts[index] == lowest && lowest < MAX_COUNT {
                 self.counts[index] += 1;
             }
         }

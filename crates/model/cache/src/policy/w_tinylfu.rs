@@ -10,8 +10,8 @@ const WINDOW: usize = 0;
 const PROBATION: usize = 1;
 const PROTECTED: usize = 2;
 
-/// Most requests that are counts of an object, as in a counter of four bits.
-const MOST_COUNTED: u8 = 15;
+/// Upper bound on the count of an object, as in a counter of four bits.
+const MAX_COUNT: u8 = 15;
 /// Counts are halved after this many requests for each stored object.
 const SAMPLE: u64 = 10;
 /// Halvings after which every count is 0.
@@ -44,7 +44,7 @@ impl Frequencies {
     }
 
     pub(super) fn count(&mut self, object: u32, stored: u64) {
-        let count = (self.estimate(object) + 1).min(MOST_COUNTED);
+        let count = (self.estimate(object) + 1).min(MAX_COUNT);
         self.counts[object as usize] = count;
         self.halved[object as usize] = self.halvings;
         self.since_halving += 1;
