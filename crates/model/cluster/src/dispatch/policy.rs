@@ -98,7 +98,7 @@ pub trait Policy: std::fmt::Debug {
     /// A request was sent to a server.
     fn started(&mut self, _server: ServerId, _request: &Request, _now: Moment) {}
 
-    /// The response began, so many nanoseconds after the request was started.
+    /// The response began, this time in nanoseconds after the request was started.
     fn first_byte(&mut self, _server: ServerId, _request: &Request, _after_nanos: u64, _now: Moment) {}
 
     /// A request that was started has ended.

@@ -6,7 +6,7 @@ use crate::dispatch::policy::ServerId;
 
 /// Points of a server of weight 1; with 100, the shares of servers differ by about a tenth.
 const POINTS: f64 = 100.0;
-/// Most points of a server.
+/// Upper bound on the points of a server.
 const MOST_POINTS: f64 = 10_000.0;
 
 /// Points on a circle of 64 bits, each with its server. A server that comes or goes moves only its own documents.

@@ -40,7 +40,7 @@ impl BoundedHash {
         Self { settings, members, in_flight, ring: Ring::default() }
     }
 
-    /// Most requests of a server of weight 1, the request at hand counted.
+    /// Upper bound on the requests of a server of weight 1, including the current one.
     fn limit_for_weight_one(&self) -> f64 {
         let servers = self.members.servers();
         let requests: f64 = servers.iter().map(|server| f64::from(self.in_flight.count(*server))).sum();

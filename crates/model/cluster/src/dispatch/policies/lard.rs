@@ -82,7 +82,7 @@ impl Lard {
         Self { owners: Lru::new(settings.table_bytes), loads: ServerLoads::new(settings) }
     }
 
-    /// Most requests at a time that the paper's switch admits.
+    /// Upper bound on the concurrent requests that the paper's switch admits.
     pub fn admits(&self) -> u64 {
         let servers = self.loads.members.len() as u64;
         let LardSettings { t_low, t_high, .. } = self.loads.settings;

@@ -52,12 +52,12 @@ mod testing {
         server.0
     }
 
-    /// Chooses so many times, and starts nothing.
+    /// Chooses `count` times, and starts nothing.
     pub(crate) fn names(policy: &mut dyn Policy, request: &Request, count: usize) -> Vec<u32> {
         (0..count).map(|_| policy.choose(request, Moment::START).expect("a server").0).collect()
     }
 
-    /// A request ends well after so many nanoseconds.
+    /// Completes a request successfully after this time in nanoseconds.
     pub(crate) fn finish(policy: &mut dyn Policy, server: u32, took_nanos: u64, now: Moment) {
         policy.finished(
             ServerId(server),
