@@ -14,7 +14,7 @@ pub struct BrowserCache {
 }
 
 impl BrowserCache {
-    /// Room for so many objects; nothing is allocated before it is used.
+    /// Creates a cache for this number of objects; nothing is allocated before it is used.
     pub fn new(capacity: u32) -> Self {
         Self { capacity: capacity as usize, ..Self::default() }
     }

@@ -30,7 +30,7 @@ const NUMBERS: u64 = (1 << NUMBER_BITS) - 1;
 const OPENING: u64 = 1 << 63;
 /// Expected introductions from which on there is almost surely one.
 const SURELY_INTRODUCED: f64 = 8.0;
-/// A revisit gives up after so many requests that introduced nothing.
+/// Requests without a new object after which a revisit gives up.
 const TRIES: u32 = 1024;
 
 /// A type that introduces nothing counts as if it introduced this share.

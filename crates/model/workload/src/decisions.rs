@@ -32,7 +32,7 @@ use crate::universe::Universe;
 use crate::xact::{Fault, XactId};
 use assay_base::random::{Rng, hash};
 
-/// A redirection that finds no older object of the same origin after so many looks is none.
+/// Attempts to find an older object of the same origin, after which a redirection is dropped.
 const TRIES: u32 = 16;
 
 impl Universe {

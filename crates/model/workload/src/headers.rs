@@ -78,7 +78,7 @@ impl Universe {
         unit_of(hash(Purpose::Cookie, &[self.seed(), u64::from(robot), 0])) < share
     }
 
-    /// Most cookies that a robot keeps for each origin.
+    /// Upper bound on the cookies that a robot keeps for each origin.
     pub fn cookie_limit(&self, robot: RobotIndex) -> u64 {
         let Some(group) = self.group_of(robot) else { return 0 };
         let mut rng = Rng::of(Purpose::Cookie, &[self.seed(), u64::from(robot), 1]);

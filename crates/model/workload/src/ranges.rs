@@ -15,7 +15,7 @@ pub enum ByteRange {
     Between(u64, u64),
     /// `first-`.
     From(u64),
-    /// `-length`: so many bytes at the end.
+    /// `-length`: this number of bytes at the end.
     Last(u64),
 }
 
