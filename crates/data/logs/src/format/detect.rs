@@ -89,20 +89,20 @@ impl fmt::Display for DetectError {
 
 /// Lines at the beginning of a log that are looked at to find out how it is written.
 pub(crate) const SAMPLE_LINES: usize = 200;
-/// Of so many lines one must fit: fewer, and it is chance.
+/// Lines of which at least one must fit: with fewer, it is chance.
 const ONE_IN: usize = 10;
-/// Of ten lines that fit so many must have values that mean something, and so many must have a host first: a line may be broken, or have
+/// Lines out of ten matching ones that must have meaningful values, and that must begin with a host: a line may be broken, or have
 /// the name of a client for its address.
 const NEARLY_ALL_OF_10: usize = 9;
 /// Lines that another format than the first must explain.
 pub(super) const OTHERS_LINES: usize = 3;
-/// Of so many lines one must be of another format, if its lines could be such of the first that were cut.
+/// Lines of which at least one must be of another format, if its lines could be truncated lines of the first.
 const CUT_ONE_IN: usize = 5;
 
 /// Bytes of a line that are shown from where it ceases to fit.
 const SHOWN_BYTES: usize = 24;
 
-/// Of so many fields of the nearest format a line must fit one for that format's string to be shown.
+/// Fields of the nearest format of which a line must fit at least one for that format's string to be shown.
 const NEAR_ONE_IN: usize = 3;
 
 #[derive(Debug, Default)]

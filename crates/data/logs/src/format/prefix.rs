@@ -29,7 +29,7 @@ pub struct PrefixedLine {
     pub is_error: bool,
 }
 
-/// Of ten lines so many have the head that a log has.
+/// Lines out of ten that must have the prefix of the log.
 const NEARLY_ALL_OF_10: usize = 9;
 
 impl LinePrefix {

@@ -278,7 +278,7 @@ fn fraction<'a>(text: &'a [u8], clock: &mut Clock) -> Option<&'a [u8]> {
     Some(&text[digits..])
 }
 
-/// A number of exactly so many digits.
+/// A number with exactly this number of digits.
 #[inline]
 fn number(text: &[u8], length: usize) -> Option<i64> {
     let digits = text.get(..length)?.iter();

@@ -7,7 +7,7 @@ use crate::access::Access;
 
 /// Formats of a log: a line that cannot be read is tried by all of them.
 const MAX_FORMATS: usize = 8;
-/// Lines are recognised again once those that cannot be read are more by one in so many, so that a log of rubbish does not take long.
+/// Formats are detected again once unreadable lines have increased by one in this number, so that a log of rubbish does not take long.
 const REDETECT_ONE_IN: u64 = 4;
 
 /// The format of the next line of a log.

@@ -18,7 +18,7 @@ pub struct Layout {
 impl Layout {
     pub const BODIES: Self = Self { overhead_bytes: 0, unit_bytes: 1, filled_percent: 100 };
 
-    /// The room that an object of so many bytes needs.
+    /// Memory that an object of this size in bytes needs.
     pub fn room(&self, bytes: u64) -> u64 {
         let taken = bytes
             .saturating_add(self.overhead_bytes)

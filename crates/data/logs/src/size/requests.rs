@@ -419,7 +419,7 @@ impl RequestCollector {
             }
         }
         (self.ids, self.known) = (ids, known);
-        // How many are kept of so many.
+        // Number of kept requests before each index.
         let mut kept_before = Vec::with_capacity(self.requests.list.len() + 1);
         kept_before.push(0);
         let mut to = 0;

@@ -9,7 +9,7 @@ use crate::size::simulate::HitCounts;
 
 /// Distances below an infinite cache at which a size counts as enough, in points of document hit ratio.
 const WITHIN_POINTS: [f64; 3] = [1.0, 2.0, 5.0];
-/// A policy must gain so many points to be named.
+/// Points that a policy must gain to be named.
 const LEAST_GAIN_POINTS: f64 = 0.1;
 const GB: f64 = (1u64 << 30) as f64;
 

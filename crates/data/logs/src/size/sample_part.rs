@@ -12,12 +12,12 @@ use crate::size::http::Http;
 use crate::size::requests::{Request, Requests, UNCACHABLE};
 use crate::size::sample::{Sampled, is_in_half};
 
-/// Room is counted in so many parts of a byte where all rooms together are less than [`MAX_FRACTIONAL_BYTES`]: sizes of objects are rounded to them.
+/// Parts of a byte in which memory is counted where the total is below [`MAX_FRACTIONAL_BYTES`]: sizes of objects are rounded to them.
 const BYTE_FRACTIONS: u64 = 1024;
 const MAX_FRACTIONAL_BYTES: u64 = 1 << 48;
 /// Objects that a simulated cache of a sample cannot hold may have this share of the requests.
 const MAX_UNCACHED_SHARE: f64 = 0.001;
-/// A simulated cache has room for so many drawn objects of any size, and for half as many in the simulation of a half. In a smaller one, the
+/// Drawn objects of any size for which a simulated cache has room, and half as many in the simulation of a half. In a smaller one, the
 /// differences among halves are those of whole objects.
 const MIN_DRAWN_OBJECTS: f64 = 10.0;
 

@@ -5,7 +5,7 @@ use super::prehashed_map::PrehashedMap;
 
 /// Registers, as a power of two.
 const BITS: u32 = 14;
-/// Up to so many are counted one by one.
+/// Upper bound on the number that is counted exactly.
 const EXACT: usize = 20_000;
 /// Standard error of an estimate, relative to it.
 pub const STANDARD_ERROR: f64 = 1.04 / (1u32 << (BITS / 2)) as f64;

@@ -54,7 +54,7 @@ pub struct HeavyHitters<X = ()> {
 const TEXT_BYTES: usize = 400;
 
 impl<X: Default> HeavyHitters<X> {
-    /// An empty table for so many texts.
+    /// Creates an empty table for this number of texts.
     pub fn new(capacity: usize) -> Self {
         let capacity = capacity.max(16);
         Self {

@@ -75,7 +75,7 @@ pub(crate) fn date(unix_ms: f64) -> String {
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
 }
 
-/// The day of the Gregorian calendar so many days after 1970-01-01.
+/// Gregorian date of a number of days after 1970-01-01.
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -93,7 +93,7 @@ pub(super) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(missing))
 }
 
-/// Text of at most so many characters: the middle goes.
+/// Shortens a text to a number of characters by omitting its middle.
 pub(super) fn shorten(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {
@@ -136,7 +136,7 @@ pub(crate) fn sparkline(counts: &[u64], slots: &Slots, width: usize) -> String {
     shown.collect()
 }
 
-/// Words in lines of at most so many characters; colours count as nothing.
+/// Wraps words into lines of a maximum number of characters; colours do not count.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let visible = |text: &str| {
         let mut inside = false;

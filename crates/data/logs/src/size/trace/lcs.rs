@@ -101,7 +101,7 @@ fn record(bytes: &[u8]) -> (Record, usize) {
     (Record { life_s: Some(life_s as u32).filter(|life_s| *life_s > 0), ..record }, operation as usize)
 }
 
-/// A number of so many bytes.
+/// A number of this size in bytes.
 pub(super) fn number(bytes: &[u8], from: usize, length: usize) -> u64 {
     bytes[from..from + length].iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

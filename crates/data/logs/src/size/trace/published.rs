@@ -175,7 +175,7 @@ impl PublishedTrace {
         self.separator
     }
 
-    /// Names of the columns of lines with so many of them.
+    /// Names of the columns of lines that have `number` of them.
     pub fn columns(&self, number: usize) -> Vec<String> {
         let names: Vec<Vec<String>> = self.columns.iter().map(|columns| COMMA.names(columns)).collect();
         names.iter().find(|columns| columns.len() == number).or(names.first()).cloned().unwrap_or_default()
