@@ -24,15 +24,27 @@ pub fn listen_reuse_port(address: SocketAddr) -> io::Result<std::net::TcpListene
     Ok(open(address, true)?.into())
 }
 
-/// Accepts the next connection. An error means that it is gone already, or that no descriptor is left for it: others end, and then there
-/// are some again.
+/// Accepts the next connection. One that is gone already is passed over at once. Any other error means that no descriptor is left: others
+/// end, and then there are some again.
 pub async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,
+            Err(error) if is_of_connection(&error) => {}
             Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
         }
     }
+}
+
+/// Whether an error of accepting concerns the next connection alone (accept(2), "Error handling").
+fn is_of_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        ConnectionAborted, ConnectionReset, HostUnreachable, NetworkDown, NetworkUnreachable,
+    };
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionReset | HostUnreachable | NetworkDown | NetworkUnreachable
+    )
 }
 
 /// Whether a connection to this address leads to `listener`: there are several ways to write an address, and to connect to none in
