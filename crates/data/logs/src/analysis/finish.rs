@@ -24,6 +24,8 @@ use crate::{agent, referrer};
 
 /// Groups of one kind that are listed.
 const LISTED: usize = 50;
+/// Groups that are listed of a kind with few values, as of methods.
+const LISTED_OF_FEW: usize = 1000;
 /// First digits of statuses.
 const STATUSES: [&str; super::series::STATUSES] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx", "other"];
 
@@ -330,7 +332,7 @@ impl Analyser {
         title: &str,
         groups: impl Iterator<Item = (String, &'a GroupTally)>,
     ) -> Grouping {
-        let groups = groups.filter(|(_, tally)| tally.requests() > 0).take(LISTED.max(1000));
+        let groups = groups.filter(|(_, tally)| tally.requests() > 0).take(LISTED_OF_FEW);
         Grouping {
             by: by.into(),
             title: title.into(),
