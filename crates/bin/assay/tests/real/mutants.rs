@@ -109,17 +109,20 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "keeps the length of a body that it has decoded",
         to_client: |response| {
-            if response.field("Content-Encoding") == Some("gzip")
-                && response.has_status(200)
-                && !response.body.is_empty()
-            {
-                let mut decoder = GzDecoder::new(Vec::new());
-                decoder.write_all(&response.body).expect("origins code bodies right");
-                response.body = decoder.finish().expect("the body is complete");
-                response.remove("Content-Encoding");
+            decode(response);
+        },
+        detection: Wrong("wrong_length"),
+        ..RIGHT
+    },
+    Mutant {
+        what: "cuts a body that it has decoded to the length of the coded one",
+        to_client: |response| {
+            let coded_bytes = response.body.len();
+            if decode(response) {
+                response.body.truncate(coded_bytes);
             }
         },
-        detection: Wrong("extra_bytes"),
+        detection: Wrong("wrong_length"),
         ..RIGHT
     },
     Mutant {
@@ -283,6 +286,19 @@ const MUTANTS: &[Mutant] = &[
         ..RIGHT
     },
 ];
+
+/// Decodes the body of a whole response in gzip; false: it is none.
+fn decode(response: &mut Message) -> bool {
+    let is_coded = response.field("Content-Encoding") == Some("gzip") && response.has_status(200);
+    if !is_coded || response.body.is_empty() {
+        return false;
+    }
+    let mut decoder = GzDecoder::new(Vec::new());
+    decoder.write_all(&response.body).expect("origins code bodies right");
+    response.body = decoder.finish().expect("the body is complete");
+    response.remove("Content-Encoding");
+    true
+}
 
 /// The next number, for all mutants.
 static NEXT: AtomicU32 = AtomicU32::new(0);

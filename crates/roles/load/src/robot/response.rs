@@ -102,7 +102,7 @@ impl ResponseReader {
         mut judge: impl FnMut(&ResponseHead<'_>, Option<&[u8]>) -> Result<HeadVerdict, ResponseError>,
     ) -> Result<(), ResponseError> {
         let framing = match head.body(method) {
-            BodyFraming::None | BodyFraming::Length(0) => BodyFraming::None,
+            BodyFraming::None => BodyFraming::None,
             _ => BodyFraming::UntilClose,
         };
         self.judged = Some(JudgedResponse::new(head, judge(head, mark)?, framing, true));
@@ -197,7 +197,10 @@ impl ResponseReader {
             }
             let verdict = judge(&head, mark)?;
             let (framing, persists) = (head.body(method), head.persists(method));
-            self.judged = Some(JudgedResponse::new(&head, verdict, framing, persists));
+            let judged = self.judged.insert(JudgedResponse::new(&head, verdict, framing, persists));
+            if framing == BodyFraming::Length(0) {
+                judged.expected.end()?;
+            }
             // Earlier pieces were counted as used when they came.
             return Ok(from - before);
         }
@@ -386,10 +389,16 @@ mod tests {
     }
 
     #[test]
-    fn a_chunked_body_must_have_the_objects_length() {
-        let short = message("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", b"0\r\n\r\n");
-        let error = feed(&mut ResponseReader::default(), &short, 100).expect_err("is short");
-        assert_eq!(error.kind(), ErrorKind::WrongLength);
+    fn a_body_that_is_complete_must_have_the_objects_length() {
+        for (field, body) in [
+            ("Transfer-Encoding: chunked", &b"0\r\n\r\n"[..]),
+            ("Content-Length: 0", b""),
+            ("Content-Length: 30", &body_bytes()[..30]),
+        ] {
+            let short = message(&format!("HTTP/1.1 200 OK\r\n{field}"), body);
+            let error = feed(&mut ResponseReader::default(), &short, 100).expect_err(field);
+            assert_eq!(error.kind(), ErrorKind::WrongLength, "{field}");
+        }
     }
 
     #[test]
