@@ -39,7 +39,7 @@ demo:
 	$(CARGO) build --profile quick --package assay
 	target/quick/assay run demo
 
-# For tests, Clippy compiles our own crates: `cargo clippy` would check all code, libraries too, that the compiler then reads again. The
+# For tests, Clippy compiles most of our own code: `cargo clippy` would check all code, libraries too, that the compiler then reads again. The
 # second variable is what `cargo clippy -- -D warnings` sets.
 test test-real instructions-dev: export RUSTC_WORKSPACE_WRAPPER = $(CURDIR)/scripts/clippy-tests.sh
 test test-real instructions-dev: export CLIPPY_ARGS = -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__

@@ -39,7 +39,7 @@ fn unfinish(dir: &SpeDir) {
             writer.flush().unwrap();
         }
     }
-    writer.keep();
+    writer.keep().unwrap();
     std::mem::forget(writer);
 }
 

@@ -132,6 +132,14 @@ impl BodyDecoder {
         }
     }
 
+    /// Appends the content in `bytes` to `out`, and returns how many of them belong to the body.
+    pub fn decode_into(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, ChunkError> {
+        self.decode(bytes, |data| {
+            out.extend_from_slice(data);
+            Ok(())
+        })
+    }
+
     /// Ends the body with its connection, and returns whether it is complete.
     pub fn end(&mut self) -> bool {
         if matches!(self.0, Rest::UntilClose) {
@@ -151,12 +159,9 @@ mod tests {
     /// Content of a body that arrives in two pieces, the bytes that belong to it, and whether it is complete.
     fn decoded(framing: BodyFraming, bytes: &[u8], cut: usize) -> (Vec<u8>, usize, bool) {
         let (mut decoder, mut content) = (BodyDecoder::new(framing), Vec::new());
-        let mut sink = |data: &[u8]| {
-            content.extend_from_slice(data);
-            Ok::<_, ChunkError>(())
-        };
-        let first = decoder.decode(&bytes[..cut.min(bytes.len())], &mut sink).expect("is well formed");
-        let second = decoder.decode(&bytes[first..], &mut sink).expect("is well formed");
+        let cut = cut.min(bytes.len());
+        let first = decoder.decode_into(&bytes[..cut], &mut content).expect("is well formed");
+        let second = decoder.decode_into(&bytes[first..], &mut content).expect("is well formed");
         (content, first + second, decoder.is_done())
     }
 

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use assay_http::field::{Field, Fields, decimal, is_token_byte};
+use assay_http::head::{RequestHead, ResponseHead};
 use thiserror::Error;
 
 use crate::hpack::{FIELD_OVERHEAD_BYTES, HeaderField, Kind};
@@ -284,7 +285,17 @@ impl<'s> Head<'s> {
         &self.section.lines
     }
 
-    /// The same, one by one.
+    /// The head of a request as the HTTP/1.1 head that means the same.
+    pub fn as_request(self) -> RequestHead<'s> {
+        RequestHead::of_fields(self.method(), self.path(), self.host(), self.content_length(), self.lines())
+    }
+
+    /// The head of a response as the HTTP/1.1 head that means the same.
+    pub fn as_response(self) -> ResponseHead<'s> {
+        ResponseHead::of_fields(self.status(), self.content_length(), self.lines())
+    }
+
+    /// All fields but pseudo-header fields, one by one.
     pub fn fields(self) -> Fields<'s> {
         Fields::of_lines(&self.section.lines)
     }

@@ -99,10 +99,7 @@ impl BodyReader {
             return Ok((Some(Chunk::from(&bytes[..count])), count));
         }
         let mut content = Vec::new();
-        let used = self.0.decode(bytes, |data| {
-            content.extend_from_slice(data);
-            Ok::<_, ChunkError>(())
-        })?;
+        let used = self.0.decode_into(bytes, &mut content)?;
         Ok(((!content.is_empty()).then(|| Chunk::from(content)), used))
     }
 }

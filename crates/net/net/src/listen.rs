@@ -4,6 +4,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
+use assay_measurement::doubt::Reason;
+use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -24,27 +26,24 @@ pub fn listen_reuse_port(address: SocketAddr) -> io::Result<std::net::TcpListene
     Ok(open(address, true)?.into())
 }
 
-/// Accepts the next connection. One that is gone already is passed over at once. Any other error means that no descriptor is left: others
-/// end, and then there are some again.
+/// Accepts the next connection. While a limit is reached, it waits for other connections to end.
 pub async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,
-            Err(error) if is_of_connection(&error) => {}
+            Err(error) if own_limit(&error).is_none() => {}
             Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
         }
     }
 }
 
-/// Whether an error of accepting concerns the next connection alone (accept(2), "Error handling").
-fn is_of_connection(error: &io::Error) -> bool {
-    use io::ErrorKind::{
-        ConnectionAborted, ConnectionReset, HostUnreachable, NetworkDown, NetworkUnreachable,
-    };
-    matches!(
-        error.kind(),
-        ConnectionAborted | ConnectionReset | HostUnreachable | NetworkDown | NetworkUnreachable
-    )
+/// Limit of Assay's own that kept it from accepting a connection; none: the client was gone before it was accepted.
+pub fn own_limit(error: &io::Error) -> Option<Reason> {
+    match Errno::from_io_error(error)? {
+        Errno::MFILE | Errno::NFILE => Some(Reason::Descriptors),
+        Errno::NOBUFS | Errno::NOMEM => Some(Reason::SocketMemory),
+        _ => None,
+    }
 }
 
 /// Whether a connection to this address leads to `listener`: there are several ways to write an address, and to connect to none in
@@ -104,6 +103,14 @@ mod tests {
 
     use super::*;
     use crate::limits::MAX_UNSENT_BYTES;
+
+    #[test]
+    fn a_client_that_is_gone_is_no_limit() {
+        let of = |errno: Errno| own_limit(&errno.into());
+        assert_eq!(of(Errno::MFILE), Some(Reason::Descriptors));
+        assert_eq!(of(Errno::NOMEM), Some(Reason::SocketMemory));
+        assert_eq!((of(Errno::CONNABORTED), of(Errno::PROTO)), (None, None));
+    }
 
     #[test]
     fn who_listens_is_reached_by_every_spelling_of_its_address_and_by_no_other() {

@@ -3,7 +3,6 @@
 //! What a target sends is evidence, however wrong it is: a parser that refuses a message could not show it. `assay_http::head` is for
 //! messages that are acted on; this is for messages that are looked at.
 
-use assay_http::chunked::ChunkError;
 use assay_http::framing::{BodyDecoder, BodyFraming};
 
 /// Longest message that is read, in bytes; more is cut off.
@@ -72,12 +71,12 @@ impl Message {
         ["If-None-Match", "If-Modified-Since"].iter().any(|name| self.value(name).is_some())
     }
 
-    /// BodyFraming of the body of a request.
+    /// Framing of the body of a request.
     pub fn request_framing(&self) -> BodyFraming {
         self.stated_framing().unwrap_or(BodyFraming::None)
     }
 
-    /// BodyFraming of the body of a response to a request with this method.
+    /// Framing of the body of a response to a request with this method.
     pub fn response_framing(&self, method: &str) -> BodyFraming {
         let status = self.status();
         if method == "HEAD" || status < 200 || status == 204 || status == 304 {
@@ -98,17 +97,15 @@ impl Message {
     /// `ended`: nothing more comes.
     pub fn take_body(&mut self, bytes: &[u8], framing: BodyFraming, ended: bool) -> Option<usize> {
         let (mut decoder, mut body) = (BodyDecoder::new(framing), Vec::new());
-        let decoded = decoder.decode(bytes, |data| {
-            body.extend_from_slice(data);
-            Ok::<_, ChunkError>(())
-        });
+        let decoded = decoder.decode_into(bytes, &mut body);
         let is_complete = decoded.is_ok() && (decoder.is_done() || (ended && decoder.end()));
         if !is_complete && !ended && bytes.len() < MAX_BYTES {
             return None;
         }
         self.body = body;
         self.is_complete = is_complete;
-        Some(if is_complete { decoded.unwrap_or(bytes.len()) } else { bytes.len() })
+        // What is broken, or breaks off, is all of what came.
+        Some(decoded.unwrap_or(bytes.len()))
     }
 }
 

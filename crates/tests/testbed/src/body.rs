@@ -1,6 +1,5 @@
 //! A body as HTTP/1.1 delimits it (RFC 9112, section 6), off a socket.
 
-use assay_http::chunked::ChunkError;
 use assay_http::framing::{BodyDecoder, BodyFraming};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -15,11 +14,8 @@ pub async fn read_body(
 ) -> Option<Vec<u8>> {
     let (mut content, mut decoder) = (Vec::new(), BodyDecoder::new(framing));
     loop {
-        let decoded = decoder.decode(buf, |data| {
-            content.extend_from_slice(data);
-            Ok::<_, ChunkError>(())
-        });
-        buf.drain(..decoded.expect("the coding is right"));
+        let used = decoder.decode_into(buf, &mut content).expect("the coding is right");
+        buf.drain(..used);
         came(content.len());
         if decoder.is_done() {
             return Some(content);

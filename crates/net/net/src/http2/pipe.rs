@@ -544,7 +544,6 @@ impl Drop for Pipe {
 
 #[cfg(test)]
 mod tests {
-    use assay_http::chunked::ChunkError;
     use assay_http::framing::{BodyDecoder, BodyFraming};
     use proptest::prelude::*;
 
@@ -552,10 +551,7 @@ mod tests {
 
     fn decoded(coded: &[u8]) -> Vec<u8> {
         let (mut decoder, mut content) = (BodyDecoder::new(BodyFraming::Chunked), Vec::new());
-        let used = decoder.decode(coded, |data| {
-            content.extend_from_slice(data);
-            Ok::<_, ChunkError>(())
-        });
+        let used = decoder.decode_into(coded, &mut content);
         assert_eq!((used, decoder.is_done()), (Ok(coded.len()), true));
         content
     }

@@ -1,6 +1,5 @@
 //! Translation between the versions of HTTP: received messages are written as HTTP/1.1, and messages that HTTP/1.1 has written are sent.
 
-use assay_http::chunked::ChunkError;
 use assay_http::framing::BodyDecoder;
 use assay_http::head::{RequestHead, ResponseHead};
 use assay_http2::{Connection, Head, NotOpened, RequestHead as WireHead, Stream};
@@ -268,11 +267,7 @@ fn send_chunked(
 ) -> SendOutcome {
     let was_left = !unchunked.is_empty();
     if !was_left && !body.is_done() {
-        let decoded = body.decode(written, |data| {
-            unchunked.extend_from_slice(data);
-            Ok::<_, ChunkError>(())
-        });
-        let Ok(used) = decoded else { return SendOutcome::Broken };
+        let Ok(used) = body.decode_into(written, unchunked) else { return SendOutcome::Broken };
         written.drain(..used);
     }
     let room = wire.sendable(stream);

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use assay_http::framing::BodyFraming;
-use assay_http::head::{RequestHead, ResponseHead};
+use assay_http::head::ResponseHead;
 use assay_http2::{Config, Connection as Wire, ErrorCode, Event, Stream, Totals};
 use assay_workload::Fault;
 use assay_workload::model::OriginIndex;
@@ -298,9 +298,7 @@ impl Http2Connection {
                 Event::Head { stream, head, ends } => {
                     heads += 1;
                     self.is_shared |= heads > 1 || self.load > 0;
-                    let (host, length) = (head.host(), head.content_length());
-                    let head = RequestHead::of_fields(head.method(), head.path(), host, length, head.lines());
-                    match OriginRequest::read(&self.worker.shared, self.at, &head) {
+                    match OriginRequest::read(&self.worker.shared, self.at, &head.as_request()) {
                         Ok(request) => self.begin(stream, request, ends),
                         Err(error) => self.refuse(stream, error.status()),
                     }

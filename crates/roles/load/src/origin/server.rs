@@ -10,7 +10,6 @@ use assay_measurement::doubt::Reason;
 use assay_measurement::health::Baseline;
 use assay_measurement::measured::Measured;
 use assay_workload::model::{HttpVersion, OriginIndex};
-use rustix::io::Errno;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::spawn_local;
 
@@ -22,6 +21,7 @@ use super::worker_state::{OriginTimerEvent, WorkerState};
 use crate::monitor::{self, Identity, SelfCheck, ThreadMonitor};
 use crate::spec::Timing;
 use assay_base::clock::monotonic_ns;
+use assay_net::listen::own_limit;
 use assay_net::rx_timestamps::ClockOffset;
 use assay_net::worker::Yielder;
 use assay_protocol::clock::RunClock;
@@ -237,20 +237,10 @@ async fn accept(
                 }
             },
             Err(error) => {
-                // Otherwise the client was gone before it was accepted.
                 let Some(reason) = own_limit(&error) else { continue };
                 limit_reporter.report(reason, format!("an origin could not accept a connection ({error})"));
                 worker.sleep_until(monotonic_ns() + ACCEPT_PAUSE_NS).await;
             }
         }
-    }
-}
-
-/// Limit of Assay's own that an error shows.
-fn own_limit(error: &io::Error) -> Option<Reason> {
-    match Errno::from_io_error(error)? {
-        Errno::MFILE | Errno::NFILE => Some(Reason::Descriptors),
-        Errno::NOBUFS | Errno::NOMEM => Some(Reason::SocketMemory),
-        _ => None,
     }
 }

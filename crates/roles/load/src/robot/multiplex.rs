@@ -10,7 +10,6 @@
 use std::fmt::Display;
 use std::io;
 
-use assay_http::head::ResponseHead;
 use assay_http2::{ConnectionError, ErrorCode, Event, RequestHead as WireHead, Stream};
 use assay_measurement::error_kind::ErrorKind;
 use assay_workload::mark;
@@ -280,9 +279,8 @@ impl Worker {
         let before = response.body_bytes();
         let taken = match head {
             Some(head) => {
-                let head_lines = ResponseHead::of_fields(head.status(), head.content_length(), head.lines());
                 let mark = head.field(mark::HEADER);
-                response.begin(&head_lines, mark, method, ends, |head, mark| judge.judge(head, mark))
+                response.begin(&head.as_response(), mark, method, ends, |head, mark| judge.judge(head, mark))
             }
             None => response.take_data(data, ends, setup.universe.pool()),
         };

@@ -402,6 +402,18 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_that_ends_must_have_brought_all_of_the_object() {
+        for content_length in [Some(0), Some(30), None] {
+            let mut response = ResponseReader::default();
+            let head = ResponseHead::of_fields(200, content_length, b"");
+            assert!(response.begin(&head, None, "GET", true, judge).is_err(), "{content_length:?}");
+            let mut response = ResponseReader::default();
+            response.begin(&head, None, "GET", false, judge).expect("is right so far");
+            assert!(response.take_data(&body_bytes()[..30], true, pool()).is_err(), "{content_length:?}");
+        }
+    }
+
+    #[test]
     fn a_head_that_is_cut_off_is_truncated() {
         let mut response = ResponseReader::default();
         feed(&mut response, b"HTTP/1.1 200 OK\r\nConte", 100).expect("is right so far");

@@ -64,6 +64,7 @@ fn every_row_has_the_fault_that_the_workload_plans_for_it_and_says_whether_it_wa
         assert_eq!(row.fault_met, plan.is_some() && row.last_byte_us.is_some(), "{row:?}");
         if matches!(plan, Some("status" | "reset" | "expired")) && row.fault_met {
             assert_eq!((row.outcome, row.error), (None, None), "it is no error: {row:?}");
+            assert_eq!(row.status.is_some(), plan == Some("status"), "{row:?}");
         }
         *planned.entry(plan).or_insert(0u64) += u64::from(row.last_byte_us.is_some());
     }
@@ -71,6 +72,7 @@ fn every_row_has_the_fault_that_the_workload_plans_for_it_and_says_whether_it_wa
     for name in ["status", "reset", "expired", "slow_start", "slow_body"] {
         assert!(of(name) > 0, "no {name} in {planned:?}");
     }
+    assert_eq!(both.robots.by_status.keys().collect::<Vec<_>>(), [&200, &503]);
     assert_eq!(both.robots.faults_passed, of("status") + of("reset") + of("expired"));
     let counts = &both.origins;
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use assay_http::head::{RequestHead, ResponseHead};
+use assay_http::head::ResponseHead;
 use assay_http2::frame::{self, FrameHead, kind};
 use assay_http2::{Config, Connection, ErrorCode, Event, Stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -70,13 +70,7 @@ pub async fn serve(mut socket: TcpStream, shared: Arc<Shared>, connection: usize
                 Event::NeedMore => break,
                 Event::Head { stream, head, ends } => {
                     streams += 1;
-                    let request = RequestHead::of_fields(
-                        head.method(),
-                        head.path(),
-                        head.host(),
-                        head.content_length(),
-                        head.lines(),
-                    );
+                    let request = head.as_request();
                     let text = format!(
                         "{} {} {}",
                         head.method(),

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use assay_http::head::{RequestHead, ResponseHead};
+use assay_http::head::ResponseHead;
 use assay_http2::{Config, Connection, Event};
 use assay_load::spec::Target;
 use assay_measurement::interval::Disturbance;
@@ -75,13 +75,7 @@ fn serve_one_by_one(mut socket: TcpStream, universe: &Universe, clock: &RunClock
             let (stream, response, body) = match event {
                 Event::NeedMore => break,
                 Event::Head { stream, head, .. } => {
-                    let request = RequestHead::of_fields(
-                        head.method(),
-                        head.path(),
-                        head.host(),
-                        head.content_length(),
-                        head.lines(),
-                    );
+                    let request = head.as_request();
                     std::thread::sleep(SERVICE);
                     let mut right = Right::to(&request, universe, clock);
                     right.mark.delay_us = ORIGIN_DELAY_US;

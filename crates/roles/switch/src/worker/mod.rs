@@ -35,6 +35,7 @@ use crate::tally::{LiveCounts, ServerStatus, SwitchSnapshot, add};
 use assay_net::connection::Resources;
 use assay_net::deadlines::{PeerWait, SHORT_TICK_NS, TICK_NS, WaitReason};
 use assay_net::limits::{EVICTION_GRACE, eviction_reserve};
+use assay_net::listen::own_limit;
 use context::{WorkerContext, moment};
 use exchange::slot_key;
 use runtime::{TaskHandle, spawn};
@@ -300,6 +301,7 @@ async fn accept(listener: Rc<RefCell<WorkerListener>>, address: SocketAddr, shar
                 add(&shared.counts.accepted);
                 client::start(stream, peer, address, &shared);
             }
+            Err(error) if own_limit(&error).is_none() => {}
             Err(_) => pause_ticks = OUT_OF_DESCRIPTORS_TICKS,
         }
     }

@@ -1,6 +1,5 @@
 //! A server that reads a stream of requests and knows nothing but this crate.
 
-use assay_http::chunked::ChunkError;
 use assay_http::framing::{BodyDecoder, BodyFraming};
 use assay_http::head::RequestHead;
 use assay_http::target::Target;
@@ -75,10 +74,7 @@ pub fn take(bytes: &[u8]) -> Result<Taken, Ending> {
 /// A chunked body and how many bytes it takes.
 pub fn unchunk(bytes: &[u8]) -> Result<(Vec<u8>, usize), Ending> {
     let (mut decoder, mut body) = (BodyDecoder::new(BodyFraming::Chunked), Vec::new());
-    let decoded = decoder.decode(bytes, |data| {
-        body.extend_from_slice(data);
-        Ok::<_, ChunkError>(())
-    });
-    let used = decoded.map_err(|_| Ending::Refused { status: 400, in_body: true })?;
+    let used =
+        decoder.decode_into(bytes, &mut body).map_err(|_| Ending::Refused { status: 400, in_body: true })?;
     if decoder.is_done() { Ok((body, used)) } else { Err(Ending::Waits { in_body: true }) }
 }
