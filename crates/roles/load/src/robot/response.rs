@@ -106,13 +106,25 @@ impl ResponseReader {
             _ => BodyFraming::UntilClose,
         };
         self.judged = Some(JudgedResponse::new(head, judge(head, mark)?, framing, true));
-        if ends { self.end() } else { Ok(()) }
+        if ends { self.end_stream() } else { Ok(()) }
     }
 
     /// Takes payload that came in another form than HTTP/1; `ends`: it is the last.
     pub fn take_data(&mut self, data: &[u8], ends: bool, pool: &Pool) -> Result<(), ResponseError> {
         self.feed_body(data, pool)?;
-        if ends { self.end() } else { Ok(()) }
+        if ends { self.end_stream() } else { Ok(()) }
+    }
+
+    /// Ends the response with its stream: unlike the end of a connection, this is the sender's word that the body is
+    /// complete (RFC 9113, 8.1).
+    fn end_stream(&mut self) -> Result<(), ResponseError> {
+        match &mut self.judged {
+            Some(JudgedResponse { body, expected, .. }) if !body.is_done() => {
+                body.end();
+                expected.end()
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Ends the response with its connection.
@@ -406,10 +418,12 @@ mod tests {
         for content_length in [Some(0), Some(30), None] {
             let mut response = ResponseReader::default();
             let head = ResponseHead::of_fields(200, content_length, b"");
-            assert!(response.begin(&head, None, "GET", true, judge).is_err(), "{content_length:?}");
+            let error = response.begin(&head, None, "GET", true, judge).expect_err("is short");
+            assert_eq!(error.kind(), ErrorKind::WrongLength, "{content_length:?}");
             let mut response = ResponseReader::default();
             response.begin(&head, None, "GET", false, judge).expect("is right so far");
-            assert!(response.take_data(&body_bytes()[..30], true, pool()).is_err(), "{content_length:?}");
+            let error = response.take_data(&body_bytes()[..30], true, pool()).expect_err("is short");
+            assert_eq!(error.kind(), ErrorKind::WrongLength, "{content_length:?}");
         }
     }
 
