@@ -75,6 +75,18 @@ impl TargetChoice {
         !matches!(self, TargetChoice::Direct | TargetChoice::Running { .. })
     }
 
+    /// A cache of it writes an access log that is read after the run.
+    pub fn writes_access_log(&self) -> bool {
+        match self {
+            TargetChoice::Direct | TargetChoice::Builtin(_) | TargetChoice::Running { .. } => false,
+            TargetChoice::Described(description, _) => description.access_log.is_some(),
+            TargetChoice::Topology(topology) => {
+                let mut described = topology.caches.iter().map(|cache| cache.description.as_ref());
+                described.any(|description| description.is_none_or(|known| known.access_log.is_some()))
+            }
+        }
+    }
+
     /// `direct`, `reverse` or `forward`.
     pub fn mode_name(&self) -> &'static str {
         self.mode().map_or("direct", Mode::name)

@@ -289,6 +289,14 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &PreparedWorkload) -
         None => run_name::fresh(&prepared.workload.name, &target.name()),
     };
     let requirements = requirements(args, prepared)?;
+    let needs_logs = needs_logs(&requirements);
+    if needs_logs && !target.writes_access_log() {
+        let name = target.name();
+        return Err(Failure::usage(anyhow!(
+            "`misreported` compares robots with the access log of the proxy, and Assay reads none of {name}"
+        ))
+        .hint("choose a proxy whose description (`assay proxies show NAME`) has an `access-log`"));
+    }
     let network = links::bed(args, &target, &prepared.workload)?;
     let mut target = target;
     if let TargetChoice::Topology(topology) = &mut target {
@@ -323,7 +331,7 @@ pub fn plan(args: &RunArgs, target: TargetChoice, prepared: &PreparedWorkload) -
         tls: args.tls.plan(args.robot_tls, args.origin_tls, prepared.workload.tls.as_ref()),
         part: RunPart::Whole,
         start_at: None,
-        xact_log: args.xact_log || needs_xact_log(&requirements),
+        xact_log: args.xact_log || needs_logs,
         trace_disk: args.trace_disk,
         watched: args.watch.clone().map(|processes| WatchPlan { processes, store: args.watch_store.clone() }),
         robot_sources: Vec::new(),
@@ -360,9 +368,9 @@ fn requirements(args: &RunArgs, prepared: &PreparedWorkload) -> Result<Vec<Strin
     Ok(all)
 }
 
-/// One of them is decided by the outcome of each request.
-fn needs_xact_log(requirements: &[String]) -> bool {
-    requirements.iter().any(|text| text.parse().is_ok_and(|required: Requirement| required.needs_xact_log()))
+/// One of them is decided by what robots and the proxy's log say of each request.
+fn needs_logs(requirements: &[String]) -> bool {
+    requirements.iter().any(|text| text.parse().is_ok_and(|required: Requirement| required.needs_logs()))
 }
 
 /// Conformance cases to try beside the load.

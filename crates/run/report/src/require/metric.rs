@@ -129,16 +129,13 @@ impl RequiredMetric {
                 Some(of.estimate(tally).map(|count| count / whole as f64)).filter(|_| value.is_finite())
             }
             RequiredMetric::Misreported { share } => {
-                let LogAgreement { plain, misreported } = tally.log_agreement?;
+                let LogAgreement { plain, misreported } =
+                    tally.log_agreement.filter(|logs| logs.plain > 0)?;
                 let (value, unsure) = (misreported as f64, counts.unsure_outcomes as f64);
                 let count =
                     FigureEstimate::between(value, (value - unsure).max(0.0), Some(value + unsure), 0.0)
                         .unless(tally.disturbance.unknown == Extent::Everything);
-                match share {
-                    true if plain == 0 => None,
-                    true => Some(count.map(|count| count / plain as f64)),
-                    false => Some(count),
-                }
+                Some(if share { count.map(|count| count / plain as f64) } else { count })
             }
         }
     }

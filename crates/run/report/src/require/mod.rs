@@ -74,7 +74,7 @@ impl Requirement {
     }
 
     /// True if it is decided by what robots and the proxy's log say of each request.
-    pub fn needs_xact_log(&self) -> bool {
+    pub fn needs_logs(&self) -> bool {
         matches!(self.metric, RequiredMetric::Misreported { .. })
     }
 

@@ -110,11 +110,10 @@ fn hits_that_a_log_calls_misses_fail_a_run_that_requires_none() {
     assert_eq!((of_run.decision, of_run.seen.as_str()), (Some(Decision::Failed), "12"));
     assert_eq!(judged("run.misreported < 2%", some).seen, "1.5 %");
     assert_eq!(judged("run.misreported < 2%", some).decision, Some(Decision::Held));
-    assert_eq!(
-        judged("misreported == 0", None).decision,
-        Some(Decision::Failed),
-        "there is no log to compare with"
-    );
+    for nothing in [None, Some(LogAgreement::default())] {
+        let decision = judged("misreported == 0", nothing).decision;
+        assert_eq!(decision, Some(Decision::Failed), "there is nothing to compare with");
+    }
 }
 
 #[test]
