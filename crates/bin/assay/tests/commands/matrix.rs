@@ -119,7 +119,8 @@ fn an_ideal_cache_hits_what_the_stream_offers_whichever_robot_requests_it() {
 
 #[test]
 fn the_proxy_hits_exactly_what_an_ideal_cache_hits_when_nothing_happens_at_once() {
-    for cell in cells() {
+    // What robots and origins are to a proxy, one of each and many of both show.
+    for cell in cells().into_iter().filter(|cell| (cell.origins == 1) == (cell.robots == 1)) {
         let (universe, mut launches) = universe(&cell, 10);
         // Those of the plateau, where there is most to revisit, and enough of what comes before.
         launches.truncate(2_500);
