@@ -31,7 +31,7 @@ pub const CLUSTERS: &[Bundled] = &[
     bundled!("figure-10", "one, two and four nodes"),
     bundled!("locality", "files that do not fit one node's memory: LARD against CAP"),
     bundled!("beyond-ten", "the testbed's mix on 4 to 80 nodes"),
-    bundled!("ways", "what each way to a node costs the switch: proxy, splicing, layer 4, hand-off"),
+    bundled!("forwarding", "what each way to a node costs the switch: proxy, splicing, layer 4, hand-off"),
     bundled!("uneven", "fast and slow nodes, one of which fails: who copes?"),
 ];
 

@@ -130,7 +130,7 @@ series! {
         method: String = "method of the request";
         url: String = "URL of the request";
         status: u16 = "status of the response; 0: there was none";
-        came: String = "`fetched` from the origin for this request, `replayed` from a recording, `joined` one that was under way, or \
+        source: String = "`fetched` from the origin for this request, `replayed` from a recording, `joined` one that was under way, or \
                         the Collector's `own` message";
         response_us: u64 = "from the request to the end of the response, in microseconds";
         body_bytes: u64 = "bytes of the response's body";

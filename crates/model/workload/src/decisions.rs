@@ -1,5 +1,5 @@
 //! What is decided for one xact, by robots and origins alike. Faults on purpose, broken-off bodies, redirections, request
-//! bodies, patience: hashed from the seed and the xact's identity, and from what it requests.
+//! bodies, how long robots wait: hashed from the seed and the xact's identity, and from what it requests.
 //!
 //! # Decisions
 //!

@@ -2,18 +2,18 @@
 //!
 //! A thread that sleeps as soon as there is nothing to read is woken for nearly every message when it is faster than the
 //! other side, and both pay: a sleep and a wake-up cost it several times what a message does, and the other side, which
-//! has to wake it, does less of its own work meanwhile. Where many responses are under way, a thread therefore rests for a
+//! has to wake it, does less of its own work meanwhile. Where many responses are under way, a thread therefore pauses for a
 //! moment before it waits, and then finds several.
 //!
-//! A thread that sends requests ([`ResponseCoalescer`]): rests hardly affect measurements. A rest is never more than one part in
+//! A thread that sends requests ([`ResponseCoalescer`]): pauses hardly affect measurements. A pause is never more than one part in
 //! [`SHARE`] of the time within which the quickest eighth of all responses come ([`LowQuantile`]), nor of the mean response time, which
 //! is the number under way times the gap between two responses, and never more than [`MAX_PAUSE_NS`]. The mean alone would not do:
-//! where a few slow responses make it, a small part of it is much to the quick ones. There is no rest while something is about to
+//! where a few slow responses make it, a small part of it is much to the quick ones. There is no pause while something is about to
 //! be due, with few under way, or when responses come far apart.
 //!
-//! A thread of an intermediary ([`ConnectionCoalescer`]) cannot know how long its clients have waited, so that the longest rest is a
-//! setting. It rests only where new connections come in quick succession, a request with each: then it sleeps between any
-//! two of them, near its limit though it is. Over connections that stay, it finds work without sleeping, and a rest would
+//! A thread of an intermediary ([`ConnectionCoalescer`]) cannot know how long its clients have waited, so that the longest pause is a
+//! setting. It pauses only where new connections come in quick succession, a request with each: then it sleeps between any
+//! two of them, near its limit though it is. Over connections that stay, it finds work without sleeping, and a pause would
 //! only delay.
 
 /// Upper bound on a pause, as the divisor of a quick response's time and of the mean.
@@ -227,7 +227,7 @@ mod tests {
             50_000,
             "a response, and connections come as well"
         );
-        assert_eq!(coalescer.pause_ns(1_020_000, 0, 0, 50_000), 0, "it has just rested, and nothing came");
+        assert_eq!(coalescer.pause_ns(1_020_000, 0, 0, 50_000), 0, "it has just paused, and nothing came");
         assert_eq!(coalescer.pause_ns(1_060_000, 1, 0, 50_000), 0, "connections have ceased to come");
     }
 

@@ -69,8 +69,8 @@ pub struct TlsTo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listener {
     pub listen: SocketAddr,
-    /// Client of this listener: the label of a proxy under test, or `direct` for the Multiplier itself.
-    pub who: String,
+    /// Label of the proxy under test that connects here, or `direct` for the Multiplier itself.
+    pub client: String,
 }
 
 /// Real address of a host.
@@ -135,9 +135,9 @@ pub struct MultiplierSpec {
     /// Seed of the order.
     pub seed: u64,
     /// Most requests that wait for one proxy, or are under way with it; those beyond are dropped and counted.
-    pub most_waiting: u32,
+    pub max_waiting: u32,
     /// Timeout of a proxy's response, in milliseconds.
-    pub patience_ms: u64,
+    pub response_timeout_ms: u64,
     /// Rules on differences to ignore (a file in TOML); none: the defaults.
     pub rules: Option<PathBuf>,
     /// Directory for responses: the SPE directory.

@@ -22,7 +22,7 @@ const PREPARES: &str = r#"
 [[prepare]]
 command = ["/bin/sh", "-c", "echo $$ > preparing.pid; exec sleep 600"]
 [ready]
-patience-s = 600.0
+timeout-s = 600.0
 "#;
 
 #[tokio::main(flavor = "current_thread")]

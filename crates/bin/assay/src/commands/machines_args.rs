@@ -129,9 +129,9 @@ impl Machines {
         }
         let run = run_name(plan, self.taken.borrow().len());
         self.taken.borrow_mut().insert(run.clone());
-        let who = plan.watched.as_ref().map(|watched| watched.processes.to_string());
+        let processes = plan.watched.as_ref().map(|watched| watched.processes.to_string());
         let store = plan.watched.as_ref().and_then(|watched| watched.store.clone());
-        let watch = running.map(|address| WatchOrder { who, address, store });
+        let watch = running.map(|address| WatchOrder { processes, address, store });
         let is_installed = |info: &AgentInfo| wanted.is_none_or(|wanted| wanted.is_installed(info));
         let is_sent = chosen.proxy.as_ref().is_some_and(|info| !is_installed(info));
         let description = described.as_ref().filter(|_| is_sent).map(|(wanted, _)| wanted.source.clone());

@@ -151,7 +151,7 @@ fn a_cluster_has_the_fields_of_its_schema_and_no_others() {
         ("/$defs/group", format!("{head}{cluster}[[cluster.group]]\nnodes = 1\n?\n")),
         ("/$defs/failure", format!("{head}{cluster}[[failure]]\nnode = 0\nat = \"1s\"\n?\n")),
         ("/$defs/reference", format!("{head}{cluster}[[reference]]\n?\n")),
-        ("/$defs/way", format!("{head}{cluster}[[way]]\nname = \"w\"\n?\n")),
+        ("/$defs/forwarding", format!("{head}{cluster}[[forwarding]]\nname = \"w\"\n?\n")),
         ("/$defs/policy", format!("{head}{cluster}[[policy]]\nname = \"rr\"\nlabel = \"x\"\n?\n")),
         ("", format!("?\n{head}{cluster}")),
     ] {

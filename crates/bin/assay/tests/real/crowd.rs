@@ -139,7 +139,7 @@ fn a_crowd_does_not_notice_that_proxies_and_origin_fail_and_that_others_leave() 
     let (origin, requested) = origin();
     let name = origin.to_string();
     let faults = [hangs, closes, talks_garbage, never_ends, is_late].map(faulty);
-    let mut options = vec!["--origin", &name, "--patience", "15s", "--proxy", "builtin"];
+    let mut options = vec!["--origin", &name, "--response-timeout", "15s", "--proxy", "builtin"];
     options.extend(faults.iter().flat_map(|address| ["--proxy", address]));
     let going = Going::start(&options);
     // What the origin breaks off is broken off for the client, and is nobody's whole response.

@@ -202,8 +202,10 @@ fn clients_see_what_they_see_directly_and_the_origin_gets_one_request_for_each_n
     let (info, rows, code, log, text) = going.end_with_log();
     assert_eq!(code, Some(0));
     hold(&requested, &rows, 2);
-    let of = |listener: u16, came: &str| {
-        log.iter().filter(|row| row.listener == listener && (came.is_empty() || row.came == came)).count()
+    let of = |listener: u16, source: &str| {
+        log.iter()
+            .filter(|row| row.listener == listener && (source.is_empty() || row.source == source))
+            .count()
     };
     assert_eq!(of(0, ""), REQUESTS.len(), "{log:#?}");
     assert_eq!(of(0, "fetched") as u64, info.totals.origin_requests, "{log:#?}");

@@ -1,4 +1,4 @@
-//! Parses a `[[way]]` of a cluster file: a forwarding method and its cost.
+//! Parses a `[[forwarding]]` of a cluster file: a forwarding method and its cost.
 
 use assay_base::settings::suggest::nearest;
 use assay_base::settings::{Fields, Mistake, Value, units};
@@ -49,19 +49,19 @@ pub(crate) fn method_of_policy(
 ) -> Result<Option<usize>, Mistake> {
     let Some(value) = value else { return Ok(None) };
     let name = value.text()?;
-    let Some(index) = methods.iter().position(|way| way.name == name) else {
-        let names = || methods.iter().map(|way| way.name.as_str());
+    let Some(index) = methods.iter().position(|method| method.name == name) else {
+        let names = || methods.iter().map(|method| method.name.as_str());
         let mend = match nearest(name, names()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if methods.is_empty() => "add a [[way]] of that name".to_owned(),
+            None if methods.is_empty() => "add a [[forwarding]] of that name".to_owned(),
             None => format!("there are: {}", names().collect::<Vec<_>>().join(", ")),
         };
-        return Err(value.wrong(&format!("there is no way `{name}`; {mend}")));
+        return Err(value.wrong(&format!("there is no forwarding `{name}`; {mend}")));
     };
     match methods[index].sees_requests || !choice.needs_request() {
         true => Ok(Some(index)),
         false => Err(value.wrong(&format!(
-            "the policy chooses by what is requested, and `{name}` (layer 4) does not see it; give it a way of layer 7"
+            "the policy chooses by what is requested, and `{name}` (layer 4) does not see it; give it one of layer 7"
         ))),
     }
 }

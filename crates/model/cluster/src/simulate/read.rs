@@ -38,7 +38,7 @@ pub struct BaseFile {
 pub type Resolver<'a> = &'a dyn Fn(&str) -> Result<BaseFile, Box<dyn Error>>;
 
 const TOP: [&str; 21] = [
-    "way",
+    "forwarding",
     "extends",
     "title",
     "seed",
@@ -90,7 +90,7 @@ const SERVICE: [&str; 9] =
 const POLICY: [&str; 13] = [
     "name",
     "label",
-    "way",
+    "forwarding",
     "decay",
     "bound",
     "t-low",
@@ -182,7 +182,7 @@ fn experiment(layers: &Layers<'_, '_>) -> Result<Experiment, Mistake> {
         node.only(&NODE)?;
     }
     let forwarding_methods = layers
-        .tables("way", "[[way]]", &forwarding::KNOWN)?
+        .tables("forwarding", "[[forwarding]]", &forwarding::KNOWN)?
         .iter()
         .map(forwarding::read)
         .collect::<Result<Vec<_>, _>>()?;
@@ -466,7 +466,7 @@ fn policies(
         let value = fields.need("name", "a policy")?;
         let choice = with_settings(named(&value)?, &fields, classes)?;
         let label = fields.get("label").map_or(value.text(), |label| label.text())?.to_owned();
-        let forwarding = forwarding::method_of_policy(fields.get("way").as_ref(), &choice, methods)?;
+        let forwarding = forwarding::method_of_policy(fields.get("forwarding").as_ref(), &choice, methods)?;
         found.push(NamedPolicy { label, choice, forwarding });
     }
     if let Some(at) =
@@ -545,7 +545,7 @@ fn with_settings(choice: PolicySpec, fields: &Fields<'_>, classes: &[String]) ->
             (allowed, PolicySpec::Plain(plain))
         }
     };
-    let known: Vec<&str> = ["name", "label", "way"].iter().chain(allowed).copied().collect();
+    let known: Vec<&str> = ["name", "label", "forwarding"].iter().chain(allowed).copied().collect();
     fields.only(&known)?;
     Ok(choice)
 }

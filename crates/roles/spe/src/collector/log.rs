@@ -231,7 +231,7 @@ fn row(entry: &ExchangeEntry, start_ns: u64) -> ExchangeRow {
         method: entry.method.clone(),
         url: entry.url.clone(),
         status: entry.sent.status,
-        came: entry.sent.served_from.name().to_owned(),
+        source: entry.sent.served_from.name().to_owned(),
         response_us: entry.ended_ns.saturating_sub(entry.arrived_ns) / 1_000,
         body_bytes: entry.sent.body_bytes,
         content_type: entry.sent.content_type.clone(),
@@ -320,7 +320,7 @@ mod tests {
         log.finish().unwrap();
         let rows = assay_record::spe::read_exchanges(&dir.path().join(TABLE)).unwrap();
         assert_eq!((rows.len(), rows[0].at_us, rows[0].response_us), (40, 600_000, 677_900));
-        assert_eq!((rows[0].came.as_str(), rows[0].request), ("replayed", Some(7)));
+        assert_eq!((rows[0].source.as_str(), rows[0].request), ("replayed", Some(7)));
         assert_eq!(std::fs::read_to_string(dir.path().join(TEXT)).unwrap().lines().count(), 40);
     }
 }

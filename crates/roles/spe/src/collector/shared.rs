@@ -114,7 +114,7 @@ impl CollectorShared {
         };
         let listeners = spec.listeners.iter().zip(addresses).map(|(listener, &address)| ListenerState {
             address,
-            is_direct: listener.who == DIRECT,
+            is_direct: listener.client == DIRECT,
             counters: Cell::default(),
             connections: Cell::default(),
             longest_waits: RefCell::default(),
@@ -387,7 +387,7 @@ pub mod testing {
 
     /// A Collector with a listener for the Multiplier and one for a proxy.
     pub fn spec(address: SocketAddr) -> CollectorSpec {
-        let listener = |who: &str| Listener { listen: address, who: who.into() };
+        let listener = |client: &str| Listener { listen: address, client: client.into() };
         CollectorSpec {
             listeners: vec![listener(DIRECT), listener("proxy")],
             lost_key: String::new(),

@@ -123,13 +123,13 @@ impl Multiplier {
         let interceptor = spec.intercept.as_ref().map(setup::interceptor).transpose()?;
         let labels = spec.proxies.iter().map(|proxy| proxy.label.clone()).collect();
         let (writer, entries) = ResponseLog::start(&spec.directory, spec.text_log, labels)?;
-        let state = Arc::new(SharedState::new(count, spec.most_waiting, entries, writer.lost()));
+        let state = Arc::new(SharedState::new(count, spec.max_waiting, entries, writer.lost()));
         let destination = |proxy: &ProxyUnderTest| {
             let tls = proxy.tls.as_ref().map(|to| setup::client_to(&to.client, &to.authority)).transpose()?;
             Ok::<_, TlsSetupError>((proxy.address, tls))
         };
         let destinations = spec.proxies.iter().map(destination).collect::<Result<_, _>>()?;
-        let step_timeout = Duration::from_millis(spec.patience_ms);
+        let step_timeout = Duration::from_millis(spec.response_timeout_ms);
         let (state_of_proxies, lost_key) = (Arc::clone(&state), spec.lost_key.clone());
         let (to_proxies, proxies_done) =
             start_proxy_thread(destinations, step_timeout, state_of_proxies, Arc::clone(&rules), lost_key)?;

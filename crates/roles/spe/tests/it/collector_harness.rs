@@ -22,7 +22,7 @@ pub struct Bed {
 
 /// What a Collector for tests is told; each `Host` goes to the origin.
 pub fn spec(origin: SocketAddr, proxies: usize) -> CollectorSpec {
-    let listener = |who: String| Listener { listen: "127.0.0.1:0".parse().unwrap(), who };
+    let listener = |client: String| Listener { listen: "127.0.0.1:0".parse().unwrap(), client };
     let proxies = (1..=proxies).map(|n| listener(format!("proxy-{n}")));
     CollectorSpec {
         lost_key: String::new(),

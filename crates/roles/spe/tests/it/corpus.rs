@@ -85,7 +85,7 @@ fn multiplied_response(case: &Responded, method: &str) -> Vec<String> {
 fn ignored_response(case: &Responded) -> Vec<String> {
     let (collector, proxy) = (Recorder::start(), judge::misbehaving(case));
     // Some of them never end.
-    let multiplier = multiplier(&collector, &proxy, |spec| spec.patience_ms = 100);
+    let multiplier = multiplier(&collector, &proxy, |spec| spec.response_timeout_ms = 100);
     let mut client = Client::connect(multiplier.addresses[0]);
     let mut wrong = Vec::new();
     for path in ["/x", "/after"] {

@@ -28,7 +28,7 @@ impl Evaluation {
         let proxies: Vec<SocketAddr> = listeners[1..].iter().map(|&listener| proxy(listener)).collect();
         let multiplier = Bed::with(origin, &proxies, |spec| {
             spec.collector = listeners[0];
-            (spec.when, spec.turns, spec.most_waiting) = (when, Turns::Permuted, 1000);
+            (spec.when, spec.turns, spec.max_waiting) = (when, Turns::Permuted, 1000);
         });
         let mut evaluation = Self { collector, multiplier, clients: Vec::new(), requested: 0 };
         for _ in 0..clients {

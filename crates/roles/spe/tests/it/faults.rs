@@ -6,7 +6,10 @@ use tokio::net::TcpSocket;
 use crate::multiplier_bed::{Bed, Part, Server, ok};
 
 /// Two requests through these proxies, which fail each in its own way, one that is not there, and one that is sound.
-pub async fn request_twice(broken: &[(Vec<Part>, ResponseError)], patience_ms: u64) -> Vec<ResponseRow> {
+pub async fn request_twice(
+    broken: &[(Vec<Part>, ResponseError)],
+    response_timeout_ms: u64,
+) -> Vec<ResponseRow> {
     let collector = Server::of(ok("", "hello")).await;
     let mut proxies = Vec::new();
     for (response, _) in broken {
@@ -17,7 +20,7 @@ pub async fn request_twice(broken: &[(Vec<Part>, ResponseError)], patience_ms: u
     gone.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let sound = Server::of(ok("", "hello")).await;
     proxies.extend([gone.local_addr().unwrap(), sound.address]);
-    let bed = Bed::with(&collector, &proxies, |spec| spec.patience_ms = patience_ms);
+    let bed = Bed::with(&collector, &proxies, |spec| spec.response_timeout_ms = response_timeout_ms);
     for requested in 1..=2 {
         assert_eq!(bed.get("/").await.body.as_deref(), Some("hello"));
         bed.responses(requested).await;

@@ -68,7 +68,7 @@ fn requests_for_a_proxy_that_hangs_are_dropped_past_the_bound_and_counted() {
         let gate = Rc::new(Semaphore::new(0));
         let hanging = Server::of([vec![Part::Wait(Rc::clone(&gate))], ok("", "x")].concat()).await;
         let sound = Server::of(ok("", "x")).await;
-        let bed = Bed::with(&collector, &[hanging.address, sound.address], |spec| spec.most_waiting = 3);
+        let bed = Bed::with(&collector, &[hanging.address, sound.address], |spec| spec.max_waiting = 3);
         for requested in 1..=8 {
             assert_eq!(bed.get("/").await.status, 200);
             until(|| bed.counters().targets[2].responses == requested).await;
@@ -251,7 +251,7 @@ fn one_connection_with_many_requests_leaves_places_at_a_proxy_to_others() {
     run(async {
         let collector = Server::of(ok("", "x")).await;
         let hanging = Server::of(vec![Part::Hang]).await;
-        let bed = Bed::with(&collector, &[hanging.address], |spec| spec.most_waiting = 4);
+        let bed = Bed::with(&collector, &[hanging.address], |spec| spec.max_waiting = 4);
         let mut many = bed.client().await;
         for _ in 0..6 {
             assert_eq!(many.get("/", "").await.status, 200);

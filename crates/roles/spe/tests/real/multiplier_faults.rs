@@ -35,8 +35,9 @@ fn many_clients_at_once_are_served_and_every_response_is_compared() {
         let sound = Server::start(|seen, _| ok("", seen.line())).await;
         let hanging = Server::of(vec![Part::Hang]).await;
         let proxies = [sound.address, hanging.address, sound.address];
-        let bed =
-            Bed::with(&collector, &proxies, |spec| (spec.most_waiting, spec.patience_ms) = (1000, 2000));
+        let bed = Bed::with(&collector, &proxies, |spec| {
+            (spec.max_waiting, spec.response_timeout_ms) = (1000, 2000)
+        });
         let mut clients = Vec::new();
         for _ in 0..CLIENTS {
             clients.push(bed.client().await);

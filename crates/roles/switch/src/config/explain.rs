@@ -66,10 +66,10 @@ fn write(out: &mut String, config: &Config) -> std::fmt::Result {
         writeln!(out, "calls itself {} (name)", config.name)?;
     }
     match config.max_pause {
-        Duration::ZERO => writeln!(out, "never rests (rest-us)")?,
-        rest => writeln!(
+        Duration::ZERO => writeln!(out, "never pauses (pause-us)")?,
+        pause => writeln!(
             out,
-            "rests {rest:?} before it looks for messages, while connections come less than that apart (rest-us)"
+            "pauses {pause:?} before it reads messages, while connections come less than that apart (pause-us)"
         )?,
     }
     for (number, class) in config.classes.iter().enumerate() {
@@ -395,14 +395,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rests_are_told_as_they_are_in_force() {
+    fn pauses_are_said_as_they_are_in_force() {
         let text = |rest: &str| {
             let server = "[[server]]\naddress = \"127.0.0.1:9001\"\n";
             explain(&read("s.toml", &format!("listen = \"127.0.0.1:0\"\n{rest}{server}")).expect("is right"))
         };
-        assert!(text("").contains("rests 50µs before"));
-        assert!(text("rest-us = 200\n").contains("rests 200µs before"));
-        assert!(text("rest-us = 0\n").contains("never rests"));
+        assert!(text("").contains("pauses 50µs before"));
+        assert!(text("pause-us = 200\n").contains("pauses 200µs before"));
+        assert!(text("pause-us = 0\n").contains("never pauses"));
     }
 
     #[test]
@@ -461,7 +461,7 @@ mod tests {
             "rr pays no heed to weights",
             "get 503",
             "no server is watched",
-            "rests 50µs before",
+            "pauses 50µs before",
             "1000 requests wait for a server, 5s at most",
             "heads of up to 32768 bytes and 100 fields",
             "may go over to websocket",

@@ -27,7 +27,7 @@ const TOP: [&str; 25] = [
     "certificate",
     "http2",
     "workers",
-    "rest-us",
+    "pause-us",
     "name",
     "policy",
     "seed",
@@ -115,7 +115,7 @@ pub fn read(file: &str, text: &str) -> Result<Config, Mistake> {
         http2: tls::http2(&top)?,
         listen,
         workers,
-        max_pause: Duration::from_micros(whole_or(&top, "rest-us", DEFAULT_PAUSE_US, 0..=PAUSE_MAX_US)?),
+        max_pause: Duration::from_micros(whole_or(&top, "pause-us", DEFAULT_PAUSE_US, 0..=PAUSE_MAX_US)?),
         name: top.get("name").map_or(Ok("assay"), |value| name(&value))?.to_owned(),
         metrics,
         access_log: top.get("access-log").map(|value| access_log(&value)).transpose()?,
@@ -461,7 +461,7 @@ mod tests {
         let text = r#"
 listen = ["127.0.0.1:0", "[::1]:0"]
 workers = 2
-rest-us = 0
+pause-us = 0
 name = "front"
 policy = "cap"
 metrics = "127.0.0.1:0"

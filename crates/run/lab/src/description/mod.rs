@@ -135,7 +135,7 @@ pub struct Description {
     /// Check by which it counts as started.
     #[serde(default)]
     pub ready: ReadyCheck,
-    /// Signal and patience with which it is stopped.
+    /// Signal that stops it, and its timeout.
     #[serde(default)]
     pub stop: StopPolicy,
     /// Sources of its counters.
@@ -268,23 +268,23 @@ impl AccessLog {
 pub struct ReadyCheck {
     pub path: String,
     /// Seconds to wait.
-    pub patience_s: f64,
+    pub timeout_s: f64,
 }
 
 impl Default for ReadyCheck {
     fn default() -> Self {
-        Self { path: HEALTH_PATH.into(), patience_s: 30.0 }
+        Self { path: HEALTH_PATH.into(), timeout_s: 30.0 }
     }
 }
 
-/// Signal and patience with which a proxy is stopped.
+/// Signal that stops a proxy, and the time that it has.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename = "Stop", default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct StopPolicy {
     /// Signal to its first process.
     pub signal: StopSignal,
     /// Seconds before everything of it is killed.
-    pub patience_s: f64,
+    pub timeout_s: f64,
     /// Time for which it is left alone after the last request, before its counters are read for the last time and it is
     /// told to end, in seconds: what it keeps back (log lines, counters) is written by then.
     pub settle_s: f64,
@@ -292,7 +292,7 @@ pub struct StopPolicy {
 
 impl Default for StopPolicy {
     fn default() -> Self {
-        Self { signal: StopSignal::Term, patience_s: 10.0, settle_s: 0.0 }
+        Self { signal: StopSignal::Term, timeout_s: 10.0, settle_s: 0.0 }
     }
 }
 
@@ -465,7 +465,7 @@ impl Description {
 
     /// Time that it may take to become ready.
     pub fn ready_timeout(&self) -> Duration {
-        Duration::try_from_secs_f64(self.ready.patience_s).unwrap_or(Duration::from_secs(30))
+        Duration::try_from_secs_f64(self.ready.timeout_s).unwrap_or(Duration::from_secs(30))
     }
 
     /// Time for which it is left alone before it is stopped.
@@ -475,7 +475,7 @@ impl Description {
 
     /// Time that it may take to stop.
     pub fn stop_timeout(&self) -> Duration {
-        Duration::try_from_secs_f64(self.stop.patience_s).unwrap_or(Duration::from_secs(10))
+        Duration::try_from_secs_f64(self.stop.timeout_s).unwrap_or(Duration::from_secs(10))
     }
 }
 

@@ -14,8 +14,8 @@ use super::{
 const NO_PROGRAM: &str = "must name a program";
 /// Longest time that it may settle before it is stopped, in seconds.
 const MAX_SETTLE_S: f64 = 60.0;
-/// Longest patience that a description may request, in seconds.
-const MAX_PATIENCE_S: f64 = 600.0;
+/// Upper bound on a timeout of a description, in seconds.
+const MAX_TIMEOUT_S: f64 = 600.0;
 
 /// Mistake and its position: the keys and indices that lead to it, and how many lines further down in it.
 struct FieldError {
@@ -79,7 +79,7 @@ fn check_settings(description: &mut Description) -> Result<(), FieldError> {
 fn check(description: &Description) -> Result<(), FieldError> {
     check_head(description)?;
     check_paths(description)?;
-    check_patience(description)?;
+    check_timeouts(description)?;
     for (index, source) in description.counters.iter().enumerate() {
         check_counters(description, index, source)?;
     }
@@ -205,11 +205,11 @@ fn check_paths(description: &Description) -> Result<(), FieldError> {
     Ok(())
 }
 
-fn check_patience(description: &Description) -> Result<(), FieldError> {
-    for (key, seconds) in [("ready", description.ready.patience_s), ("stop", description.stop.patience_s)] {
-        if !(seconds > 0.0 && seconds <= MAX_PATIENCE_S) {
-            let what = format!("{seconds} must be above 0 and at most {MAX_PATIENCE_S} seconds");
-            return Err(FieldError::at(&[PathStep::Key(key), PathStep::Key("patience-s")], what));
+fn check_timeouts(description: &Description) -> Result<(), FieldError> {
+    for (key, seconds) in [("ready", description.ready.timeout_s), ("stop", description.stop.timeout_s)] {
+        if !(seconds > 0.0 && seconds <= MAX_TIMEOUT_S) {
+            let what = format!("{seconds} must be above 0 and at most {MAX_TIMEOUT_S} seconds");
+            return Err(FieldError::at(&[PathStep::Key(key), PathStep::Key("timeout-s")], what));
         }
     }
     let settle_s = description.stop.settle_s;
@@ -428,8 +428,8 @@ hits = ["HIT"]
 
     #[test]
     fn an_unknown_field_is_refused_with_its_line() {
-        let error = error(&GOOD.replace("[start]", "[start]\npatience = 3"));
-        assert!(error.starts_with("toy.toml:19: unknown field `patience`"), "{error}");
+        let error = error(&GOOD.replace("[start]", "[start]\ntimeout = 3"));
+        assert!(error.starts_with("toy.toml:19: unknown field `timeout`"), "{error}");
     }
 
     #[test]
@@ -524,7 +524,7 @@ default = "lru"
             ("[\"reverse\"]", "[\"backward\"]", "toy.toml:3: unknown variant `backward`"),
             ("[\"reverse\"]", "[]", "toy.toml:3: modes: "),
             ("[\"toy\", \"-v\"]", "[]", "toy.toml:8: version.command: must name a program"),
-            ("[start]", "[ready]\npatience-s = 0\n[start]", "toy.toml:19: ready.patience-s: "),
+            ("[start]", "[ready]\ntimeout-s = 0\n[start]", "toy.toml:19: ready.timeout-s: "),
             ("[start]", "[ready]\npath = \"x\"\n[start]", "toy.toml:19: ready.path: "),
             ("[start]", "[stop]\nsettle-s = 90.0\n[start]", "toy.toml:19: stop.settle-s: "),
             ("[start]", "[stop]\nsignal = \"HUP\"\n[start]", "toy.toml:19: unknown variant `HUP`"),

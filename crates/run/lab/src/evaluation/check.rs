@@ -178,7 +178,7 @@ mod tests {
             replay: true,
             collector_memory_bytes: 1 << 28,
             collector_disk_bytes: 0,
-            most_waiting: 100,
+            max_waiting: 100,
             response_timeout: Duration::from_secs(60),
             rules: None,
             directory: "/nowhere".into(),

@@ -59,7 +59,7 @@ pub struct SpePlan {
     /// Disk for those that memory has no room for; 0: they go.
     pub collector_disk_bytes: u64,
     /// Most requests that wait for one proxy.
-    pub most_waiting: u32,
+    pub max_waiting: u32,
     /// Time that a proxy's response may take.
     pub response_timeout: Duration,
     /// Rules that say what a difference is.

@@ -38,7 +38,7 @@ impl Evaluation {
         let labels = std::iter::once(DIRECT).chain(plan.proxies.iter().map(|proxy| proxy.label.as_str()));
         let listeners = labels
             .zip(&self.listeners)
-            .map(|(who, &listen)| Listener { listen, who: who.to_owned() })
+            .map(|(client, &listen)| Listener { listen, client: client.to_owned() })
             .collect();
         let spec = CollectorSpec {
             lost_key: self.lost_key.clone(),
@@ -200,8 +200,8 @@ impl Evaluation {
             when: plan.when,
             turns: plan.turns,
             seed: plan.seed,
-            most_waiting: plan.most_waiting,
-            patience_ms: millis(plan.response_timeout),
+            max_waiting: plan.max_waiting,
+            response_timeout_ms: millis(plan.response_timeout),
             rules: plan.rules.clone(),
             directory: plan.directory.clone(),
             text_log: plan.text_log,

@@ -174,8 +174,8 @@ mod real_tests {
         });
         assert_eq!(from_hub.unwrap(), std::net::IpAddr::V4(GATEWAY));
         // Nobody carries the link's packets, so nothing comes through it; the rest is there.
-        let responses = |to: Ipv4Addr, patience_ms: u64| {
-            let [every, limit] = [30, patience_ms].map(std::time::Duration::from_millis);
+        let responses = |to: Ipv4Addr, limit_ms: u64| {
+            let [every, limit] = [30, limit_ms].map(std::time::Duration::from_millis);
             let trips = assay_host::link::probe::round_trips(one, to, 3, every, limit);
             trips.unwrap().times.count()
         };

@@ -259,7 +259,7 @@ async fn a_proxy_that_ends_at_once_shows_its_own_words() {
 #[tokio::test]
 async fn a_proxy_that_never_responds_is_given_up() {
     let text = ENDS_AT_ONCE.replace("echo the licence has run out >&2; exit 7", "exec sleep 60");
-    let text = format!("{text}\n[ready]\npatience-s = 0.2\n");
+    let text = format!("{text}\n[ready]\ntimeout-s = 0.2\n");
     let description = Description::read("short.toml", &text).unwrap();
     let target = TargetChoice::Described(Box::new(description), Mode::Reverse);
     let ran = run(plan("plain", target), |_| false).await;

@@ -95,12 +95,12 @@ impl ReplayPaces {
     fn from_rows(rows: &[ExchangeRow]) -> Self {
         let mut paces = Self::default();
         let mut fetched: HashMap<u64, u64> = HashMap::new();
-        for row in rows.iter().filter(|row| row.came == "fetched") {
+        for row in rows.iter().filter(|row| row.source == "fetched") {
             paces.fetched.record(row.response_us);
             row.request.map(|number| fetched.entry(number).or_insert(row.response_us));
         }
         for row in
-            rows.iter().filter(|row| row.listener > 0 && (row.came == "replayed" || row.came == "joined"))
+            rows.iter().filter(|row| row.listener > 0 && (row.source == "replayed" || row.source == "joined"))
         {
             paces.replayed.record(row.response_us);
             if let Some(original_us) = row.request.and_then(|number| fetched.get(&number)) {

@@ -126,7 +126,7 @@ pub fn cluster(args: &ClusterArgs) -> Result<Exit, Failure> {
     let mut experiment = clusters::experiment(named, &name, &text)?;
     choose(args, &mut experiment)?;
     check_nodes(args, &experiment)?;
-    check_ways(args, &experiment)?;
+    check_forwarding(args, &experiment)?;
     check_flags(args)?;
     args.results.check()?;
     tell_opened(args);
@@ -247,7 +247,7 @@ fn check_nodes(args: &ClusterArgs, experiment: &Experiment) -> Result<(), Failur
 }
 
 /// A live switch passes responses on: that they go past it can only be simulated.
-fn check_ways(args: &ClusterArgs, experiment: &Experiment) -> Result<(), Failure> {
+fn check_forwarding(args: &ClusterArgs, experiment: &Experiment) -> Result<(), Failure> {
     let used = match (args.run, args.switch) {
         (true, _) => experiment.policies.len(),
         (false, true) => 1,

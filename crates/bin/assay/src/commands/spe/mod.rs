@@ -145,10 +145,10 @@ pub struct SpeArgs {
     pub seed: u64,
     /// Requests that may wait for one proxy; more are not sent to it, and they are counted
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = ORDER)]
-    pub most_waiting: u32,
+    pub max_waiting: u32,
     /// How long a proxy may take for each step of a response
     #[arg(long, value_name = "DUR", default_value = "60s", value_parser = units::duration, help_heading = ORDER)]
-    pub patience: Duration,
+    pub response_timeout: Duration,
 
     /// How long a response that may not be cached is kept for the proxies that have not seen it
     #[arg(long, value_name = "DUR", default_value = "180s", value_parser = units::duration, help_heading = COLLECTOR)]
@@ -392,8 +392,8 @@ fn plan(args: &SpeArgs) -> Result<SpePlan, Failure> {
         replay: !args.no_replay,
         collector_memory_bytes: args.collector_memory,
         collector_disk_bytes: args.collector_disk,
-        most_waiting: args.most_waiting,
-        response_timeout: args.patience,
+        max_waiting: args.max_waiting,
+        response_timeout: args.response_timeout,
         rules: args.rules.as_ref().map(absolute).transpose()?,
         directory: absolute(&directory)?,
         text_log: args.text_log,

@@ -175,7 +175,7 @@ fn the_manual_says_how_much_memory_a_document_needs_beside_its_own_bytes() {
 fn behind(way: &str, bytes: u32) -> Seen {
     let text = format!(
         "clients = [16]\nrepetitions = 1\nwarm-up = \"1s\"\nmeasure = \"20s\"\n[switch]\nnetwork = \"1ms\"\nlink = \"1Gbit/s\"\n\
-         [[way]]\nname = \"w\"\n{way}\n[[policy]]\nname = \"rr\"\nway = \"w\"\n[[cluster]]\nnodes = 2\n\
+         [[forwarding]]\nname = \"w\"\n{way}\n[[policy]]\nname = \"rr\"\nforwarding = \"w\"\n[[cluster]]\nnodes = 2\n\
          [[service]]\nname = \"a\"\nprocessor = \"0.001ms\"\nbytes = {bytes}\n"
     );
     crate::simulate::support::only(&text)
@@ -196,18 +196,18 @@ fn a_way_costs_the_switch_what_it_says_for_each_request_and_each_byte() {
 
 #[test]
 fn a_policy_that_needs_a_request_is_refused_on_layer_4_by_name() {
-    let head = "clients = [1]\n[[cluster]]\nnodes = 2\n[[service]]\nname = \"a\"\n[[way]]\nname = \"w\"\nlayer = 4\n";
+    let head = "clients = [1]\n[[cluster]]\nnodes = 2\n[[service]]\nname = \"a\"\n[[forwarding]]\nname = \"w\"\nlayer = 4\n";
     for (policy, refused) in
         [("cap", true), ("lard", true), ("ward", true), ("cap-state", true), ("lc", false)]
     {
-        let text = format!("{head}[[policy]]\nname = \"{policy}\"\nway = \"w\"\n");
+        let text = format!("{head}[[policy]]\nname = \"{policy}\"\nforwarding = \"w\"\n");
         let read = assay_cluster::simulate::read("x.toml", &text, &|_| Err("".into()));
         assert_eq!(read.is_err(), refused, "{policy}");
         if let Err(seen) = read {
             assert!(seen.to_string().contains("`w` (layer 4) does not see it"), "{seen}");
         }
     }
-    let seen = mistake(&format!("{head}[[policy]]\nname = \"rr\"\nway = \"ww\"\n"));
-    assert!(seen.contains("there is no way `ww`; there are: w"), "{seen}");
+    let seen = mistake(&format!("{head}[[policy]]\nname = \"rr\"\nforwarding = \"ww\"\n"));
+    assert!(seen.contains("there is no forwarding `ww`; there are: w"), "{seen}");
     assert!(mistake(&head.replace("4", "3")).contains("it is 4 (connections) or 7 (requests)"));
 }

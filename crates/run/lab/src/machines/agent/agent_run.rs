@@ -330,9 +330,9 @@ fn find_watched(order: &WatchOrder) -> Result<Vec<u32>, FleetError> {
             store.display()
         )));
     }
-    let Some(who) = &order.who else { return Ok(Vec::new()) };
-    let refuse = |why: &dyn std::fmt::Display| FleetError::plan(format!("--watch {who}: {why}"));
-    let processes = who.parse::<ProcessSelector>().map_err(|e| refuse(&e))?;
+    let Some(selector) = &order.processes else { return Ok(Vec::new()) };
+    let refuse = |why: &dyn std::fmt::Display| FleetError::plan(format!("--watch {selector}: {why}"));
+    let processes = selector.parse::<ProcessSelector>().map_err(|e| refuse(&e))?;
     watched_processes::find(&processes, order.address).map_err(|e| refuse(&e))
 }
 

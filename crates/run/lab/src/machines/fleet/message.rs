@@ -173,7 +173,7 @@ pub enum What {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchOrder {
     /// Processes, as `--watch` names them; none: its machine is measured, its processes are not.
-    pub who: Option<String>,
+    pub processes: Option<String>,
     pub address: SocketAddr,
     /// The directory that it keeps its files in: their disk is measured as its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
