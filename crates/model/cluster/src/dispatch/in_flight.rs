@@ -35,8 +35,9 @@ impl InFlight {
 
     /// Member with the fewest requests; of equal ones the first from the cursor on, which moves behind it.
     pub(crate) fn least(&self, members: &Members, turn: &mut Cursor) -> Option<ServerId> {
-        let least = members.from(*turn).min_by_key(|member| self.count(members.at(*member)))?;
+        let least =
+            members.from(*turn).map(|member| members.at(member)).min_by_key(|server| self.count(*server))?;
         *turn = Cursor::after(least);
-        Some(members.at(least))
+        Some(least)
     }
 }

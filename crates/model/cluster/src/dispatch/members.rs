@@ -29,10 +29,16 @@ impl Members {
     }
 
     /// All members, from a cursor on.
-    pub(crate) fn from(&self, turn: Cursor) -> impl Iterator<Item = MemberIndex> + use<> {
-        let len = self.len();
-        let first = if turn.0 < len { turn.0 } else { 0 };
-        (first..len).chain(0..first).map(MemberIndex)
+    pub(crate) fn from(&self, Cursor(next): Cursor) -> impl Iterator<Item = MemberIndex> + use<> {
+        let first = self.servers.partition_point(|server| server.0 < next);
+        (first..self.len()).chain(0..first).map(MemberIndex)
+    }
+
+    /// The member whose turn it is; moves the cursor behind it.
+    pub(crate) fn take_turn(&self, cursor: &mut Cursor) -> Option<ServerId> {
+        let member = self.at(self.from(*cursor).next()?);
+        *cursor = Cursor::after(member);
+        Some(member)
     }
 
     pub(crate) fn at(&self, index: MemberIndex) -> ServerId {
@@ -96,37 +102,17 @@ impl Members {
     }
 }
 
-/// Round-robin position that stays before the same member when others come and go.
+/// Round-robin position: the lowest number that the next server may have, so that it does not matter who comes or goes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Cursor(usize);
+pub(crate) struct Cursor(u32);
 
 impl Cursor {
-    pub(crate) fn before(index: MemberIndex) -> Self {
-        Self(index.0)
+    pub(crate) fn before(server: ServerId) -> Self {
+        Self(server.0)
     }
 
-    pub(crate) fn after(index: MemberIndex) -> Self {
-        Self(index.0 + 1)
-    }
-
-    /// Next of these servers; moves the cursor behind it.
-    pub(crate) fn advance(&mut self, servers: &[ServerId]) -> Option<ServerId> {
-        let index = if self.0 < servers.len() { self.0 } else { 0 };
-        let server = servers.get(index)?;
-        self.0 = index + 1;
-        Some(*server)
-    }
-
-    pub(crate) fn inserted(&mut self, index: MemberIndex) {
-        if index.0 < self.0 {
-            self.0 += 1;
-        }
-    }
-
-    pub(crate) fn removed(&mut self, index: MemberIndex) {
-        if index.0 < self.0 {
-            self.0 -= 1;
-        }
+    pub(crate) fn after(server: ServerId) -> Self {
+        Self(server.0.saturating_add(1))
     }
 }
 

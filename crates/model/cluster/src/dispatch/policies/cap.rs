@@ -23,8 +23,17 @@ pub struct CapSettings {
 pub struct Cap {
     settings: CapSettings,
     members: Members,
-    /// Next server of each class; none before its first request.
-    turns: Vec<Option<Cursor>>,
+    /// By class.
+    turns: Vec<ClassTurn>,
+}
+
+/// Whose turn it is in a class.
+#[derive(Debug, Clone, Default)]
+struct ClassTurn {
+    /// Among all servers; none before the first request.
+    cursor: Option<Cursor>,
+    /// Position in the list of the class, which stays as it is when servers come and go.
+    list_position: usize,
 }
 
 impl Cap {
@@ -43,22 +52,11 @@ impl Policy for Cap {
     }
 
     fn server_up(&mut self, server: ServerId, weight: f64, _now: Moment) {
-        let Some(index) = self.members.insert(server, weight) else { return };
-        for (turn, class) in self.turns.iter_mut().zip((0..).map(ClassId)) {
-            // Turns of a list are places in the list, which stays as it is.
-            if let (Some(turn), None) = (turn, list(&self.settings, class)) {
-                turn.inserted(index);
-            }
-        }
+        self.members.insert(server, weight);
     }
 
     fn server_gone(&mut self, server: ServerId, _now: Moment) {
-        let Some(index) = self.members.remove(server) else { return };
-        for (turn, class) in self.turns.iter_mut().zip((0..).map(ClassId)) {
-            if let (Some(turn), None) = (turn, list(&self.settings, class)) {
-                turn.removed(index);
-            }
-        }
+        self.members.remove(server);
     }
 
     fn choose(&mut self, request: &Request, _now: Moment) -> Option<ServerId> {
@@ -68,15 +66,17 @@ impl Policy for Cap {
         }
         let class = request.class.index();
         if self.turns.len() <= class {
-            self.turns.resize(class + 1, None);
+            self.turns.resize(class + 1, ClassTurn::default());
         }
-        let turn = &mut self.turns[class];
+        let ClassTurn { cursor, list_position } = &mut self.turns[class];
         let Some(list) = list(&self.settings, request.class) else {
-            let first = MemberIndex((len - class % len) % len);
-            return turn.get_or_insert(Cursor::before(first)).advance(self.members.servers());
+            let first = self.members.at(MemberIndex((len - class % len) % len));
+            return self.members.take_turn(cursor.get_or_insert(Cursor::before(first)));
         };
-        let turn = turn.get_or_insert_default();
-        (0..list.len()).filter_map(|_| turn.advance(list)).find(|server| self.members.contains(*server))
+        let mut positions = (*list_position..list.len()).chain(0..*list_position);
+        let position = positions.find(|position| self.members.contains(list[*position]))?;
+        *list_position = (position + 1) % list.len();
+        Some(list[position])
     }
 }
 

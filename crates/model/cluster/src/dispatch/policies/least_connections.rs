@@ -70,6 +70,22 @@ mod tests {
     }
 
     #[test]
+    fn equal_servers_keep_their_turns_when_others_come_and_go() {
+        let mut policy = LeastConnections::new();
+        up(&mut policy, 4);
+        let send_alone = |policy: &mut LeastConnections| {
+            let server = send(policy, &ANY, Moment::START);
+            finish(policy, server, 1, Moment::START);
+            server
+        };
+        assert_eq!([0; 2].map(|_| send_alone(&mut policy)), [0, 1]);
+        policy.server_gone(ServerId(0), Moment::START);
+        assert_eq!(send_alone(&mut policy), 2);
+        policy.server_up(ServerId(0), 1.0, Moment::START);
+        assert_eq!([0; 2].map(|_| send_alone(&mut policy)), [3, 0]);
+    }
+
+    #[test]
     fn a_server_that_comes_back_still_has_what_it_had() {
         let mut policy = LeastConnections::new();
         up(&mut policy, 2);

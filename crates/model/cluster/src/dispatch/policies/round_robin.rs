@@ -32,19 +32,15 @@ impl Policy for RoundRobin {
     }
 
     fn server_up(&mut self, server: ServerId, weight: f64, _now: Moment) {
-        if let Some(index) = self.members.insert(server, weight) {
-            self.turn.inserted(index);
-        }
+        self.members.insert(server, weight);
     }
 
     fn server_gone(&mut self, server: ServerId, _now: Moment) {
-        if let Some(index) = self.members.remove(server) {
-            self.turn.removed(index);
-        }
+        self.members.remove(server);
     }
 
     fn choose(&mut self, _request: &Request, _now: Moment) -> Option<ServerId> {
-        self.turn.advance(self.members.servers())
+        self.members.take_turn(&mut self.turn)
     }
 }
 

@@ -39,24 +39,20 @@ impl Policy for Ward {
     }
 
     fn server_up(&mut self, server: ServerId, weight: f64, _now: Moment) {
-        if let Some(index) = self.members.insert(server, weight) {
-            self.turn.inserted(index);
-        }
+        self.members.insert(server, weight);
         if let Some(weight) = self.members.weight_of(server) {
             self.ring.insert(server, weight);
         }
     }
 
     fn server_gone(&mut self, server: ServerId, _now: Moment) {
-        if let Some(index) = self.members.remove(server) {
-            self.turn.removed(index);
-        }
+        self.members.remove(server);
         self.ring.remove(server);
     }
 
     fn choose(&mut self, request: &Request, _now: Moment) -> Option<ServerId> {
         match self.core.contains(&request.document) {
-            true => self.turn.advance(self.members.servers()),
+            true => self.members.take_turn(&mut self.turn),
             false => self.ring.from(request.document).next(),
         }
     }

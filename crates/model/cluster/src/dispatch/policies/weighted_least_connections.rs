@@ -49,8 +49,9 @@ impl Policy for WeightedLeastConnections {
             let heavier_first = || self.members.weight(*other).total_cmp(&self.members.weight(*one));
             self.load(*one).total_cmp(&self.load(*other)).then_with(heavier_first)
         })?;
+        let best = self.members.at(best);
         self.turn = Cursor::after(best);
-        Some(self.members.at(best))
+        Some(best)
     }
 
     fn started(&mut self, server: ServerId, _request: &Request, _now: Moment) {
