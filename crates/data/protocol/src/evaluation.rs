@@ -129,7 +129,7 @@ series! {
         client: String = "address that it came from";
         method: String = "method of the request";
         url: String = "URL of the request";
-        status: u16 = "status of the response; 0: there was none";
+        status: Option<u16> = "status of the response; null: there was none";
         source: String = "`fetched` from the origin for this request, `replayed` from a recording, `joined` one that was under way, or \
                         the Collector's `own` message";
         response_us: u64 = "from the request to the end of the response, in microseconds";

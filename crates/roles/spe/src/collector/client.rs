@@ -278,7 +278,8 @@ async fn serve_request(
     }
     if client_request.head.max_forwards() == Some(0) {
         // Only recordings may be replayed: behind a proxy, a request has a hop less left than the client's own had.
-        client.sent.status = client.exchange.respond_as_final_recipient(client_request.head.method).await?;
+        let status = client.exchange.respond_as_final_recipient(client_request.head.method).await?;
+        client.sent.status = Some(status);
         return Ok(());
     }
     fetch_and_replay(client, client_request, key.into(), body, confirming, requested_ns).await

@@ -59,11 +59,11 @@ impl ServedFrom {
     }
 
     /// Squid's result and hierarchy codes.
-    fn squid_codes(self, status: u16) -> (&'static str, &'static str) {
+    fn squid_codes(self, status: Option<u16>) -> (&'static str, &'static str) {
         match self {
             ServedFrom::Own => ("NONE", "NONE"),
             ServedFrom::Fetched => ("TCP_MISS", "DIRECT"),
-            ServedFrom::Replayed | ServedFrom::Joined if status == 304 => ("TCP_IMS_HIT", "NONE"),
+            ServedFrom::Replayed | ServedFrom::Joined if status == Some(304) => ("TCP_IMS_HIT", "NONE"),
             ServedFrom::Replayed | ServedFrom::Joined => ("TCP_HIT", "NONE"),
         }
     }
@@ -71,8 +71,8 @@ impl ServedFrom {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SentResponse {
-    /// 0: nothing was sent.
-    pub status: u16,
+    /// None: nothing was sent.
+    pub status: Option<u16>,
     pub body_bytes: u64,
     pub served_from: ServedFrom,
     /// Empty if unknown.
@@ -251,7 +251,7 @@ fn squid_line(entry: &ExchangeEntry, ended_ms: i128) -> String {
         ended_ms % 1000,
         entry.ended_ns.saturating_sub(entry.arrived_ns) / 1_000_000,
         entry.client,
-        sent.status,
+        sent.status.unwrap_or(0),
         sent.body_bytes,
         entry.method,
         entry.url,
@@ -270,7 +270,8 @@ fn media_type(content_type: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn entry(served_from: ServedFrom, status: u16) -> ExchangeEntry {
+    fn entry(served_from: ServedFrom, status: impl Into<Option<u16>>) -> ExchangeEntry {
+        let status = status.into();
         let sent =
             SentResponse { status, body_bytes: 13_661, served_from, content_type: "image/jpeg".into() };
         ExchangeEntry {
@@ -308,6 +309,10 @@ mod tests {
              DIRECT/news.bbc.co.uk image/jpeg"
         );
         assert!(squid_line(&entry(ServedFrom::Joined, 200), 0).contains(" TCP_HIT/200 13661 GET "));
+        assert!(
+            squid_line(&entry(ServedFrom::Own, None), 0).contains(" NONE/000 13661 GET "),
+            "as Squid has it"
+        );
         assert!(squid_line(&entry(ServedFrom::Replayed, 304), 0).ends_with(" - NONE/- image/jpeg"));
     }
 
@@ -316,11 +321,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = ExchangeLog::start(&CollectorLog { directory: dir.path().to_owned(), text: true }).unwrap();
         log.starts(RunClock { start_ns: 400_000_000, start_unix_s: 0 });
-        (0..40).for_each(|_| log.note(entry(ServedFrom::Replayed, 200)));
+        (0..39).for_each(|_| log.note(entry(ServedFrom::Replayed, 200)));
+        log.note(entry(ServedFrom::Own, None));
         log.finish().unwrap();
         let rows = assay_record::spe::read_exchanges(&dir.path().join(TABLE)).unwrap();
         assert_eq!((rows.len(), rows[0].at_us, rows[0].response_us), (40, 600_000, 677_900));
         assert_eq!((rows[0].source.as_str(), rows[0].request), ("replayed", Some(7)));
+        assert_eq!([rows[0].status, rows[39].status], [Some(200), None]);
         assert_eq!(std::fs::read_to_string(dir.path().join(TEXT)).unwrap().lines().count(), 40);
     }
 }

@@ -143,7 +143,7 @@ impl CollectorClient {
 
     /// Records the response for the log.
     fn note(&mut self, status: u16, response: &RecordedResponse) {
-        self.sent.status = status;
+        self.sent.status = Some(status);
         if self.shared.log.borrow().is_some() {
             let content_type = response.content_type().unwrap_or_default();
             self.sent.content_type = String::from_utf8_lossy(content_type).into_owned();
