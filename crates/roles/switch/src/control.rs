@@ -65,6 +65,13 @@ pub fn bind(address: SocketAddr, workers: usize) -> Result<BoundListeners, Switc
     Ok(BoundListeners { configured: address, actual, sockets })
 }
 
+/// Hands the one socket of an address to the runtime of this thread.
+fn register(bound: BoundListeners) -> Result<(SocketAddr, tokio::net::TcpListener), SwitchError> {
+    let cannot = |cause| SwitchError::Listen { address: bound.configured, cause };
+    let socket = bound.sockets.into_iter().next().ok_or_else(|| cannot(io::ErrorKind::NotFound.into()))?;
+    Ok((bound.actual, tokio::net::TcpListener::from_std(socket).map_err(cannot)?))
+}
+
 /// State of a server, as the control thread keeps it.
 struct MonitoredServer {
     id: ServerId,
@@ -181,7 +188,8 @@ impl Controller {
         let threads = controller.start_workers(sockets, &report_sender, &ended_sender)?;
         drop((report_sender, ended_sender));
         if let Some(bound) = metrics {
-            controller.serve_metrics(bound);
+            let (address, listener) = register(bound)?;
+            controller.serve_metrics(address, listener);
         }
         // The caller may have gone.
         let _ = ready.send(());
@@ -346,7 +354,7 @@ impl Controller {
         }
         let is_unchanged = self.config.metrics == config.metrics;
         let metrics = match config.metrics {
-            Some(address) if !is_unchanged => Some(bind(address, 1)?),
+            Some(address) if !is_unchanged => Some(register(bind(address, 1)?)?),
             _ => None,
         };
         // Nothing can fail from here on: a reload happens as a whole or not at all.
@@ -358,8 +366,8 @@ impl Controller {
                 serving.abort();
                 None
             });
-            if let Some(bound) = metrics {
-                self.serve_metrics(bound);
+            if let Some((address, listener)) = metrics {
+                self.serve_metrics(address, listener);
             }
         }
         self.update_servers(monotonic_ns());
@@ -435,15 +443,10 @@ impl Controller {
         sleep_until(self.stop_deadline.filter(|at| *at > now).map_or(wake, |at| at.min(wake)))
     }
 
-    fn serve_metrics(&mut self, mut bound: BoundListeners) {
-        let Some(listener) =
-            bound.sockets.pop().and_then(|socket| tokio::net::TcpListener::from_std(socket).ok())
-        else {
-            return;
-        };
+    fn serve_metrics(&mut self, address: SocketAddr, listener: tokio::net::TcpListener) {
         let workers = self.workers.clone();
         let serving = spawn_local(metrics::serve(listener, move || collect_snapshot(workers.clone())));
-        self.metrics = Some((bound.actual, serving.abort_handle()));
+        self.metrics = Some((address, serving.abort_handle()));
     }
 }
 
