@@ -172,8 +172,8 @@ fn errors(document: &SizeDocument) -> Vec<String> {
     });
     let from = match document.error_from {
         Some(ErrorSource::Sample) => {
-            "In brackets: where the figure for all requests is with 95 % certainty, by how much it changes if a tenth of the sample is \
-             left out."
+            "In brackets: where the figure for all requests is with 95 % certainty, by how much it changes if only half of the sample \
+             is simulated."
         }
         Some(ErrorSource::Time) => {
             "In brackets: where the figure is with 95 % certainty for requests of this kind, by how much it differs among 20 stretches \
