@@ -21,6 +21,8 @@ import subprocess
 import sys
 import tarfile
 
+import kept_json
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 KEPT = ROOT / "fuzz/corpora"
 HOURS = ROOT / "fuzz/hours.json"
@@ -191,7 +193,7 @@ def add_up(target, found):
         found[field] = round(found[field] + before[field])
     found["last_new_s"] = round(found["last_new_s"])
     hours[target] = found
-    HOURS.write_text(json.dumps(hours, indent=1, sort_keys=True) + "\n")
+    HOURS.write_text(kept_json.text(dict(sorted(hours.items()))) + "\n")
 
 
 def about(target):

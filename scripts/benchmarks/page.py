@@ -2,8 +2,12 @@
 
 import json
 import os
+import sys
 
 from machine import HERE
+
+sys.path.append(os.path.join(HERE, "scripts"))
+import kept_json
 
 RESULTS = os.path.join(HERE, "bench/results.json")
 PAGE = os.path.join(HERE, "docs/reference/benchmarks.md")
@@ -76,8 +80,7 @@ def keep(results):
     """These in place of those from a processor of the same kind."""
     others = [other for other in kept() if other["processor"] != results["processor"]]
     with open(RESULTS, "w") as file:
-        json.dump([results, *others], file, indent=1)
-        file.write("\n")
+        file.write(kept_json.text([results, *others]) + "\n")
 
 
 def machine(results):

@@ -3,8 +3,12 @@
 import json
 import pathlib
 import re
+import sys
 
 from lab import ROOT
+
+sys.path.append(str(ROOT / "scripts"))
+import kept_json
 
 RESULTS = ROOT / "bench/verify.json"
 PAGE = ROOT / "docs/explanation/verified.md"
@@ -121,9 +125,7 @@ def keep(checks, found, about):
         name: [vars(row) | {"found": anywhere(row.found), "ok": bool(row.ok)} for row in rows]
         for name, rows in found.items()
     }
-    RESULTS.write_text(
-        json.dumps(about | {"checks": {name: results[name] for name in checks if name in results}}, indent=1) + "\n"
-    )
+    RESULTS.write_text(kept_json.text(about | {"checks": {name: results[name] for name in checks if name in results}}) + "\n")
     write(checks)
 
 
