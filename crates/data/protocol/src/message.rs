@@ -160,11 +160,11 @@ counts! {
     #[derive(Copy)]
     pub struct PeerCounters {
         icp_sent: "ICP queries sent";
-        icp_replies: "responses to ICP queries that came in time";
+        icp_responses: "responses to ICP queries that came in time";
         icp_hits: "responses to ICP queries that said hit";
         icp_timeouts: "ICP queries without a response in time, of those that were waited for";
-        icp_answered: "ICP queries of others that were answered";
-        icp_answered_hits: "ICP queries of others that were answered with a hit";
+        icp_responses_sent: "responses to ICP queries of others";
+        icp_hits_sent: "of these, those that said hit";
         icp_refused: "ICP queries and messages that were refused: from strangers, or not understood";
         icp_bytes: "bytes of ICP messages sent, queries and responses";
         icp_wait_us: "how long fetches have waited for responses to ICP queries, added up, in microseconds";

@@ -38,9 +38,7 @@ pub struct Check {
     pub text: String,
     /// What was seen, in words.
     pub seen: String,
-    /// It held, whatever Assay and the machine did.
-    pub held: bool,
-    /// What became of it. In searches of before this was kept, `held` alone says it.
+    /// What became of it.
     pub outcome: Outcome,
     /// What was measured, in `unit`; none: nothing, or it is not known.
     pub value: Option<f64>,

@@ -66,8 +66,6 @@ pub struct RunInfo {
     /// True: robots recorded by how much Assay delayed each request, so that numbers have an error of their own. False: the
     /// run was made before that was recorded.
     pub own_errors: bool,
-    /// True: of short hits, delays below 50 µs were recorded, too ([`assay_measurement::own_error::Unrecorded::ByTime`]).
-    pub short_delays: bool,
     /// Counts at which best-effort phases ended, per phase and robot; empty for scheduled workloads.
     pub boundaries: Vec<Vec<u32>>,
     /// What this machine can offer for this workload, where that was found before.
@@ -75,7 +73,6 @@ pub struct RunInfo {
     /// What the run is required to show (`--require`, `require()` in the workload), as written.
     pub requirements: Vec<String>,
     /// Which try this is, from 1: the ones before were undecided (`--retries`), and the run was repeated with an empty cache.
-    /// 0: a run of before this was kept.
     pub tries: u32,
     /// How it went; absent (and `finished` false) while the run goes on.
     pub verdict: Verdict,

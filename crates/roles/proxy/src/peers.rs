@@ -308,8 +308,8 @@ impl Peers {
         };
         let is_hit = holds(&target);
         self.count(|c| {
-            c.icp_answered += 1;
-            c.icp_answered_hits += u64::from(is_hit);
+            c.icp_responses_sent += 1;
+            c.icp_hits_sent += u64::from(is_hit);
         });
         if is_hit { Opcode::Hit } else { Opcode::Miss }
     }
@@ -323,7 +323,7 @@ impl Peers {
         let opcode = if response.opcode == Opcode::HitObject { Opcode::Hit } else { response.opcode };
         self.unanswered_queries[index].set(0);
         self.count(|c| {
-            c.icp_replies += 1;
+            c.icp_responses += 1;
             c.icp_hits += u64::from(opcode == Opcode::Hit);
         });
         if let Some(sender) = self.waiting.borrow().get(&response.number) {

@@ -184,8 +184,8 @@ mod tests {
         let names: Vec<String> = by_name(&all).into_keys().collect();
         assert_eq!(
             names.join(" "),
-            "collapsed dismissed_clients evictions false_hits hits icp_answered icp_answered_hits icp_bytes icp_hits \
-             icp_refused icp_replies icp_sent icp_timeouts icp_wait_us loops misses objects origin_errors origin_requests parent_bytes \
+            "collapsed dismissed_clients evictions false_hits hits icp_bytes icp_hits icp_hits_sent \
+             icp_refused icp_responses icp_responses_sent icp_sent icp_timeouts icp_wait_us loops misses objects origin_errors origin_requests parent_bytes \
              parent_fetches parent_hits passed peer_errors peer_hits peer_requests prefetched prefetched_bytes \
              prefetched_used prefetches_dropped refused requests revalidated sibling_bytes sibling_hits slow_clients stored_bytes"
         );

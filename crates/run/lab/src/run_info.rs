@@ -44,7 +44,6 @@ pub fn begin(plan: &RunPlan, prepared: &Prepared) -> Result<RunInfo, LabError> {
 pub fn head(plan: &RunPlan, prepared: &Prepared) -> RunInfo {
     RunInfo {
         own_errors: true,
-        short_delays: true,
         schema: RUN_SCHEMA.into(),
         assay_version: plan.assay_version.clone(),
         command: plan.command.clone(),

@@ -52,8 +52,6 @@ pub struct Disturbance {
     busy_us: Option<[f64; 2]>,
     /// The run was made before own errors were recorded: nothing is said of them.
     pub(crate) is_not_recorded: bool,
-    /// The run was made before short delays of hits were recorded.
-    pub(crate) are_short_delays_missing: bool,
     /// Extent of the numbers of which nothing is known.
     pub(crate) unknown: Extent,
     /// Robots that send their next request when the last is complete: their rate depends on Assay's own delays.
@@ -98,7 +96,6 @@ impl Disturbance {
             busy_us: busy(info, series, span),
             delayed: delayed(series, span, has(Reason::Retransmissions), has(Reason::AcceptBacklog)),
             is_not_recorded: !info.own_errors,
-            are_short_delays_missing: !info.short_delays,
             unknown: doubts.iter().map(|doubt| doubt.leaves_unknown()).max().unwrap_or_default(),
             is_closed: info.phases.get(index).is_some_and(|phase| phase.expected_requests.is_none()),
             are_origins_behind: are_origins_behind(series, span),
@@ -129,7 +126,6 @@ impl Disturbance {
         };
         self.unknown = self.unknown.max(other.unknown);
         self.is_not_recorded |= other.is_not_recorded;
-        self.are_short_delays_missing |= other.are_short_delays_missing;
         self.is_closed |= other.is_closed;
         self.are_origins_behind |= other.are_origins_behind;
         self.is_saturated |= other.is_saturated;

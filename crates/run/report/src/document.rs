@@ -109,8 +109,7 @@ pub struct Summary {
     pub started_unix_ms: u64,
     /// Requests per robot that `stream_digest` covers.
     pub stream_digest_requests: u64,
-    /// How the stream follows from workload and seed; 0: a run of before this was kept, which is version 1.
-    #[serde(default)]
+    /// How the stream follows from workload and seed.
     pub stream_version: u32,
     /// More about the workload.
     pub workload_info: WorkloadInfo,
@@ -192,12 +191,6 @@ pub struct IcpFigures {
     /// Of these, those that said hit.
     #[serde(default)]
     pub hits_sent: u64,
-    /// `responses`, under its earlier name.
-    pub replies: u64,
-    /// `responses_sent`, under its earlier name.
-    pub answered: u64,
-    /// `hits_sent`, under its earlier name.
-    pub answered_hits: u64,
     /// Caches that had said hit and then had nothing.
     pub false_hits: u64,
     /// Bytes of messages sent, queries and responses.

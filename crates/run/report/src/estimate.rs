@@ -146,7 +146,7 @@ impl Tally {
         let (needs, all_needs) = self.needs(class);
         let disturbance = &self.disturbance;
         let unrecorded = match class {
-            XactClass::Hit if !disturbance.are_short_delays_missing => Unrecorded::ByTime,
+            XactClass::Hit => Unrecorded::ByTime,
             _ => Unrecorded::Fixed,
         };
         let error = of_class.own_error(span, &times, unrecorded);

@@ -447,7 +447,7 @@ pub(crate) fn notes(info: &RunInfo) -> Vec<String> {
     notes
 }
 
-/// Size of the working set; none: the run was made before that was counted, or requested nothing.
+/// Size of the working set; none: the run requested nothing.
 pub(crate) fn working_set(summary: &Summary) -> Option<String> {
     let counts = &summary.total.counts;
     if counts.working_set == 0 {

@@ -517,7 +517,7 @@ def figures(phases, spans):
             if every.count:
                 own = Own(
                     every, disturbed, aftermath, late, influence, seconds, needs[name],
-                    hits * of_hit + others * of_other, lost, n, name == "hit" and run["short_delays"],
+                    hits * of_hit + others * of_other, lost, n, name == "hit",
                 )  # fmt: skip
                 own.every = every
                 if name != "hit":

@@ -47,7 +47,6 @@ fn run(path: &Path, seed: u64, us: u64, change: impl Fn(&mut RunInfo)) {
             ..PhaseInfo::default()
         }],
         own_errors: true,
-        short_delays: true,
         verdict: Verdict::default(),
         finished: true,
         ..RunInfo::default()

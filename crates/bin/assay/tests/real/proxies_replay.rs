@@ -44,7 +44,7 @@ fn what_was_requested_before_comes_from_the_cache_of_a_real_proxy_and_is_what_it
         let document = replay(directory.path(), proxy);
         let cache = &document["cache"];
         assert_eq!(
-            (&document["answered"], &document["forward"]),
+            (&document["responses"], &document["forward"]),
             (&48.into(), &is_forward.into()),
             "{document:#}"
         );

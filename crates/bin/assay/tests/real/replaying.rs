@@ -36,7 +36,7 @@ fn a_log_is_replayed_and_the_result_is_one_document() {
     let log = assay.file("access.log", &(0..9).map(line).collect::<String>());
     let said = assay.run(&["replay", log, "--to", &to, "--speed", "1000", "--json", "--xacts", "x.parquet"]);
     let document: serde_json::Value = serde_json::from_str(&said.ends_well().stdout).unwrap();
-    assert_eq!((&document["requests"], &document["answered"]), (&9.into(), &9.into()));
+    assert_eq!((&document["requests"], &document["responses"]), (&9.into(), &9.into()));
     assert_eq!(document["read"]["format"], "common");
     assert!(assay.path("x.parquet").is_file());
     let urls = assay.file("urls.txt", "/a\n/b\n/c\n");

@@ -25,7 +25,6 @@ pub(super) fn merge_infos(parts: &[NamedPart<'_>], options: &MergeOptions) -> Re
     info.command.clone_from(&options.command);
     info.workload.robots = part.robot_count();
     info.own_errors = parts.iter().all(|(_, info)| info.own_errors);
-    info.short_delays = parts.iter().all(|(_, info)| info.short_delays);
     info.placement = parts.iter().flat_map(|(_, info)| info.placement.iter().cloned()).collect();
     info.requirements = distinct(robots.iter().flat_map(|info| &info.requirements));
     info.tries = parts.iter().map(|(_, info)| info.tries).max().unwrap_or_default();

@@ -24,11 +24,10 @@ pub(super) fn read_tables(dir: &RunDir, gaps: &mut Gaps) -> Result<Series, RunDi
         Ok(sums) => sums,
         Err(error) => gaps.error(error).map(|()| Checksums::default())?,
     };
-    let has_all = sums.is_empty() && is_whole(dir);
-    if has_all && !dir.checksums_path().exists() {
+    if sums.is_empty() && is_whole(dir) && !dir.checksums_path().exists() {
         gaps.note(&dir.checksums_path(), Gap::Absent, "it is not there");
     }
-    let mut reader = Reader { dir, sums, has_all, gaps, series: Series::default() };
+    let mut reader = Reader { dir, sums, gaps, series: Series::default() };
     reader.read()?;
     reader.note_unknown_tables();
     Ok(reader.series)
@@ -42,19 +41,8 @@ fn is_whole(dir: &RunDir) -> bool {
 struct Reader<'a> {
     dir: &'a RunDir,
     sums: Checksums,
-    /// The run wrote every table of this version, though no checksums list them any more.
-    has_all: bool,
     gaps: &'a mut Gaps,
     series: Series,
-}
-
-/// Whether a run of any version has a table.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Presence {
-    /// Every run has the table.
-    Required,
-    /// A run of an earlier version may lack the table.
-    Optional,
 }
 
 /// Whether other tables reference rows by number.
@@ -67,43 +55,34 @@ enum Numbered {
 impl Reader<'_> {
     fn read(&mut self) -> Result<(), RunDirError> {
         use Numbered::{No, Yes};
-        use Presence::{Optional, Required};
-        self.series.robots = self.rows(&columns::ROBOTS, Required, Yes, columns::read_robots)?;
-        self.series.origins = self.rows(&columns::ORIGINS, Required, Yes, columns::read_origins)?;
+        self.series.robots = self.rows(&columns::ROBOTS, Yes, columns::read_robots)?;
+        self.series.origins = self.rows(&columns::ORIGINS, Yes, columns::read_origins)?;
         self.restore_intervals()?;
-        self.add_rows(&columns::CLASSES, Required, read_class)?;
-        self.add_rows(&columns::ERRORS, Required, read_error)?;
-        self.series.threads = self.rows(&health::THREADS, Optional, Yes, rows::read)?;
-        self.series.baselines = self.rows(&health::BASELINES, Optional, Yes, rows::read)?;
-        self.series.stalls = self.rows(&health::STALLS, Optional, No, rows::read)?;
-        self.series.network = self.rows(&host::NETWORK, Optional, No, rows::read)?;
-        self.series.processors = self.rows(&health::PROCESSORS, Optional, No, rows::read)?;
-        self.series.adapted = self.rows(&columns::ADAPTED, Optional, No, rows::read)?;
-        self.series.machine = self.rows(&host::MACHINE, Optional, No, rows::read)?;
-        self.series.disks = self.rows(&host::DISKS, Optional, No, rows::read)?;
-        self.series.interfaces = self.rows(&host::INTERFACES, Optional, No, rows::read)?;
-        self.series.blocks = self.rows(&host::BLOCKS, Optional, Yes, rows::read)?;
-        if let Some(seeks) = self.open(&host::SEEKS, Optional)? {
+        self.add_rows(&columns::CLASSES, read_class)?;
+        self.add_rows(&columns::ERRORS, read_error)?;
+        self.series.threads = self.rows(&health::THREADS, Yes, rows::read)?;
+        self.series.baselines = self.rows(&health::BASELINES, Yes, rows::read)?;
+        self.series.stalls = self.rows(&health::STALLS, No, rows::read)?;
+        self.series.network = self.rows(&host::NETWORK, No, rows::read)?;
+        self.series.processors = self.rows(&health::PROCESSORS, No, rows::read)?;
+        self.series.adapted = self.rows(&columns::ADAPTED, No, rows::read)?;
+        self.series.machine = self.rows(&host::MACHINE, No, rows::read)?;
+        self.series.disks = self.rows(&host::DISKS, No, rows::read)?;
+        self.series.interfaces = self.rows(&host::INTERFACES, No, rows::read)?;
+        self.series.blocks = self.rows(&host::BLOCKS, Yes, rows::read)?;
+        if let Some(seeks) = self.open(&host::SEEKS)? {
             host::read_seeks(&seeks, &mut self.series.blocks).or_else(|error| self.gaps.error(error))?;
         }
-        self.series.links = self.rows(&health::LINKS, Optional, Yes, rows::read)?;
-        self.series.host = self.rows(&host::HOST, Required, Yes, rows::read)?;
+        self.series.links = self.rows(&health::LINKS, Yes, rows::read)?;
+        self.series.host = self.rows(&host::HOST, Yes, rows::read)?;
         self.read_histograms()?;
-        self.add_rows(&columns::PROXY, Required, read_counter)?;
+        self.add_rows(&columns::PROXY, read_counter)?;
         self.read_examples()
     }
 
-    /// Whether the run wrote a file of that name.
-    fn was_written(&self, file: &str) -> bool {
-        self.has_all || self.sums.contains(file)
-    }
-
     /// Opens a table; none: it is absent or unreadable, which is noted.
-    fn open(&mut self, spec: &TableSpec, presence: Presence) -> Result<Option<Table>, RunDirError> {
+    fn open(&mut self, spec: &TableSpec) -> Result<Option<Table>, RunDirError> {
         let path = self.dir.path().join(spec.file);
-        if !path.exists() && presence == Presence::Optional && !self.was_written(spec.file) {
-            return Ok(None);
-        }
         match self.sums.check(&path).and_then(|()| Ok(Table::read(&path, &spec.names())?)) {
             Ok(table) => {
                 if !table.others().is_empty() {
@@ -120,11 +99,10 @@ impl Reader<'_> {
     fn rows<T: Default>(
         &mut self,
         spec: &TableSpec,
-        presence: Presence,
         numbered: Numbered,
         read: fn(&Table, usize) -> Result<T, FileError>,
     ) -> Result<Vec<T>, RunDirError> {
-        let Some(table) = self.open(spec, presence)? else { return Ok(Vec::new()) };
+        let Some(table) = self.open(spec)? else { return Ok(Vec::new()) };
         let mut all = Vec::new();
         for row in 0..table.rows() {
             match read(&table, row) {
@@ -144,10 +122,9 @@ impl Reader<'_> {
     fn add_rows(
         &mut self,
         spec: &TableSpec,
-        presence: Presence,
         add: fn(&mut Series, &Table, usize) -> Result<(), FileError>,
     ) -> Result<(), RunDirError> {
-        let Some(table) = self.open(spec, presence)? else { return Ok(()) };
+        let Some(table) = self.open(spec)? else { return Ok(()) };
         for row in 0..table.rows() {
             add(&mut self.series, &table, row).or_else(|error| self.gaps.error(error))?;
         }
@@ -197,7 +174,7 @@ impl Reader<'_> {
     /// Reads times.parquet and histograms.parquet. Both are in the order of the histograms' numbers; buckets are read a row
     /// group at a time, because they are most of what a run leaves.
     fn read_histograms(&mut self) -> Result<(), RunDirError> {
-        let heads = self.open(&columns::TIMES, Presence::Required)?;
+        let heads = self.open(&columns::TIMES)?;
         let path = self.dir.path().join(columns::HISTOGRAMS.file);
         let Some(heads) = heads else { return Ok(()) };
         for row in 0..heads.rows() {
@@ -215,9 +192,6 @@ impl Reader<'_> {
 
     fn read_examples(&mut self) -> Result<(), RunDirError> {
         let path = self.dir.examples_path();
-        if !path.exists() && !self.was_written("examples.json") {
-            return Ok(());
-        }
         let read = |path: &Path| -> Result<Vec<serde_json::Value>, RunDirError> {
             self.sums.check(path)?;
             Ok(file::read_json(path)?)

@@ -132,8 +132,6 @@ pub struct Totals {
     pub waiting: Vec<u64>,
     /// Responses that are missing from responses.parquet, because the disk was too slow.
     pub responses_lost: u64,
-    /// The same, under its earlier name; older evaluations have it alone.
-    pub answers_lost: u64,
     /// Requests that the Collector sent to origins.
     pub origin_requests: u64,
     /// Fetches that failed.
@@ -182,12 +180,5 @@ impl Waits {
     /// Share of the time that so many microseconds are.
     pub fn share_of(&self, waited_us: u64) -> f64 {
         waited_us as f64 / self.passed_us.max(1) as f64
-    }
-}
-
-impl Totals {
-    /// Responses that are missing from the table, by whichever name the document has.
-    pub fn lost(&self) -> u64 {
-        self.responses_lost.max(self.answers_lost)
     }
 }

@@ -24,7 +24,6 @@ pub enum Verdict {
     /// Another body.
     BodyMismatch,
     /// There was no response, or not all of it; the error says why.
-    #[serde(rename = "NO_ANSWER")]
     NoResponse,
     /// There is nothing to compare: a tunnel, or the Collector's response itself.
     NotCompared,
@@ -55,7 +54,7 @@ impl Verdict {
             Verdict::StatusCodeMismatch => "STATUS_CODE_MISMATCH",
             Verdict::HeaderMismatch => "HEADER_MISMATCH",
             Verdict::BodyMismatch => "BODY_MISMATCH",
-            Verdict::NoResponse => "NO_ANSWER",
+            Verdict::NoResponse => "NO_RESPONSE",
             Verdict::NotCompared => "NOT_COMPARED",
             Verdict::NotKept => "NOT_KEPT",
             Verdict::Dropped => "DROPPED",
@@ -167,7 +166,7 @@ pub(crate) const RESPONSES: TableSpec = TableSpec {
             Column::new(
                 "verdict",
                 ColumnKind::Text,
-                "`OK`, `STATUS_CODE_MISMATCH`, `HEADER_MISMATCH`, `BODY_MISMATCH`, `NO_ANSWER` (`error` says why), \
+                "`OK`, `STATUS_CODE_MISMATCH`, `HEADER_MISMATCH`, `BODY_MISMATCH`, `NO_RESPONSE` (`error` says why), \
                  `NOT_COMPARED` (a tunnel, or the direct response itself), `NOT_KEPT` (not compared: the Collector had no room to \
                  keep what the client got until the proxy requested it) or `DROPPED` (never asked: too much was waiting)",
             ),

@@ -49,25 +49,6 @@ fn what_was_measured_can_be_gone_through_whether_the_run_ended_or_not() {
 }
 
 #[test]
-fn a_run_that_did_not_watch_itself_can_still_be_read() {
-    let (_tmp, dir) = new_run();
-    let watched = sample::series();
-    let Series { robots, origins, host, proxy, examples, .. } = watched;
-    let series = Series { robots, origins, host, proxy, examples, ..Series::default() };
-    write(&dir, &series).finish().unwrap();
-    let own = ["threads", "stalls", "baselines", "network", "processors"];
-    for table in
-        own.into_iter().chain(["machine", "disks", "interfaces", "blocks", "seeks", "adapted", "links"])
-    {
-        std::fs::remove_file(dir.path().join(format!("{table}.parquet"))).unwrap();
-    }
-    // Nor did it keep checksums, which would say that something is gone.
-    assert!(dir.read_series().is_err());
-    std::fs::remove_file(dir.checksums_path()).unwrap();
-    assert_eq!(dir.read_series().unwrap(), series);
-}
-
-#[test]
 fn an_empty_run_is_a_run() {
     let (_tmp, dir) = new_run();
     SeriesWriter::create(&dir).unwrap().finish().unwrap();

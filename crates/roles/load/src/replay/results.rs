@@ -42,8 +42,6 @@ pub struct ReplayResults {
     pub requests: u64,
     /// Whole responses.
     pub responses: u64,
-    /// The same, under its earlier name.
-    pub answered: u64,
     /// Requests that were due while too many were under way, and were not sent.
     pub skipped: u64,
     /// Requests that were due after it was interrupted.
@@ -270,7 +268,6 @@ impl ReplayTally {
             duration_s,
             requests: self.requests,
             responses: self.responded,
-            answered: self.responded,
             skipped: self.skipped,
             unsent: self.unsent,
             retries: self.retries,

@@ -65,7 +65,7 @@ fn what_a_sibling_has_comes_from_it_and_is_kept() {
         assert_eq!(origin.count(), 1);
         let (one, other) = (one.counters(), other.counters());
         assert_eq!((one.hits, one.peers.peer_requests, one.peers.peer_hits), (1, 1, 1));
-        assert_eq!((one.peers.icp_sent, one.peers.icp_hits, one.peers.icp_answered_hits), (1, 0, 1));
+        assert_eq!((one.peers.icp_sent, one.peers.icp_hits, one.peers.icp_hits_sent), (1, 0, 1));
         assert_eq!((other.peers.sibling_hits, other.peers.sibling_bytes), (1, 5));
         assert_eq!((other.hits, other.misses, other.origin_requests), (1, 1, 0));
     });
@@ -104,7 +104,7 @@ fn misses_go_through_the_parent_and_its_hits_are_told_from_its_misses() {
         assert_eq!((left.parent_fetches, left.parent_hits), (1, 0));
         assert_eq!((right.parent_fetches, right.parent_hits, right.icp_sent), (1, 1, 0));
         assert_eq!(
-            (parent.peers.peer_requests, parent.peers.peer_hits, parent.peers.icp_answered),
+            (parent.peers.peer_requests, parent.peers.peer_hits, parent.peers.icp_responses_sent),
             (2, 1, 1)
         );
     });
@@ -132,7 +132,7 @@ fn a_peer_that_says_nothing_delays_only_until_it_is_known_to() {
         let mut datagram = Vec::new();
         assert!(Message::query(1, "http://a/x").response(Opcode::Miss).write(&mut datagram));
         silent.send_to(&datagram, cache.proxy.icp_address().unwrap()).await.unwrap();
-        until(|| cache.counters().peers.icp_replies == 1).await;
+        until(|| cache.counters().peers.icp_responses == 1).await;
         assert_eq!(cache.get("/again", "").await.status, 200);
         assert_eq!(cache.counters().peers.icp_timeouts, 21);
     });

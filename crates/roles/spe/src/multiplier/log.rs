@@ -293,7 +293,7 @@ mod tests {
         assert!(format_line(&header, "a", 0, 1).contains("{200,200,HEADER_MISMATCH,ETag,}"));
         let mut lost = entry(1, Verdict::NoResponse);
         (lost.measurement.status, lost.measurement.error) = (None, Some(ResponseError::Reset));
-        assert!(format_line(&lost, "a", 0, 1).contains("{200,-,NO_ANSWER,reset,}"));
+        assert!(format_line(&lost, "a", 0, 1).contains("{200,-,NO_RESPONSE,reset,}"));
     }
 
     #[test]

@@ -447,7 +447,6 @@ fn totals(progress: &SpeProgress) -> Totals {
         dropped: multiplier.targets.iter().map(|target| target.dropped).collect(),
         waiting: multiplier.targets.iter().map(|target| target.waiting).collect(),
         responses_lost: multiplier.responses_lost,
-        answers_lost: multiplier.responses_lost,
         origin_requests: collector.origin_requests,
         origin_errors: collector.origin_errors,
         not_allowed: collector.not_allowed,

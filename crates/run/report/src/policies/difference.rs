@@ -34,8 +34,6 @@ pub struct PointDifference {
     pub rate_per_s: Option<f64>,
     /// Responses a second here.
     pub responses_per_s: f64,
-    /// The same, under its earlier name.
-    pub answered_per_s: f64,
     /// Responses a second there.
     pub other_per_s: f64,
     /// Here over there, less 1.
@@ -55,7 +53,6 @@ pub fn difference(result: &ClusterResult, other: &ClusterResult) -> ResultDiffer
             clients: point.clients,
             rate_per_s: point.rate_per_s,
             responses_per_s: here_per_s,
-            answered_per_s: here_per_s,
             other_per_s,
             off: here_per_s / other_per_s - 1.0,
         })

@@ -122,15 +122,6 @@ pub struct PoliciesDocument<'r> {
     against: Option<ResultDifference>,
 }
 
-/// Figures by the names that they had before, for programs that read those.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "NamesOfBefore")]
-struct EarlierNames {
-    answered_per_s: f64,
-    answered_per_s_half_width: Option<f64>,
-    answered_per_s_deviation: Option<f64>,
-}
-
 /// A combination, with what follows from its repetitions.
 #[derive(Debug, Serialize, JsonSchema)]
 struct PointDocument<'r> {
@@ -140,8 +131,6 @@ struct PointDocument<'r> {
     responses_per_s_half_width: Option<f64>,
     /// Standard deviation between repetitions; null with one.
     responses_per_s_deviation: Option<f64>,
-    #[serde(flatten)]
-    before: EarlierNames,
     /// Over the first policy under the same load, as a ratio; null for that policy.
     gain: Option<f64>,
     /// Half of the width of the interval of the repetitions' own ratios.
@@ -173,11 +162,6 @@ pub fn document<'r>(result: &'r ClusterResult, other: Option<&ClusterResult>) ->
             responses_per_s: point.mean_per_s(),
             responses_per_s_half_width: half_width,
             responses_per_s_deviation: deviation,
-            before: EarlierNames {
-                answered_per_s: point.mean_per_s(),
-                answered_per_s_half_width: half_width,
-                answered_per_s_deviation: deviation,
-            },
             megabits_per_s: megabits_per_s(result, point),
             gain: gain.map(|gain| gain.mean),
             gain_half_width: gain.and_then(|gain| gain.half_width),

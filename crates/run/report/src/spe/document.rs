@@ -95,8 +95,6 @@ pub struct TargetFigures {
     pub settings: BTreeMap<String, String>,
     /// Requests sent to it.
     pub requests: u64,
-    /// The same, under its earlier name.
-    pub asked: u64,
     /// Requests that were never sent to it, because too much was waiting for it.
     pub dropped: u64,
     /// Its responses that could not be compared, through Assay's own bound: the Collector had not kept what the client got. They

@@ -30,7 +30,7 @@ pub(super) fn evaluation(dir: &SpeDir, info: &SpeInfo, data: &EvaluationData) ->
         started_unix_ms: info.started_unix_ms,
         duration_s: info.ended.as_ref().map(|ended| ended.at_ms as f64 / 1000.0),
         ended: info.ended.clone(),
-        partial: !finished || !missing.is_empty() || info.totals.lost() > 0,
+        partial: !finished || !missing.is_empty() || info.totals.responses_lost > 0,
         forward: info.forward,
         when: info.when.clone(),
         turns: info.turns.clone(),
@@ -74,10 +74,10 @@ fn warnings(info: &SpeInfo, data: &EvaluationData) -> Vec<String> {
         Some(How::Failed(why)) => warnings.push(format!("It could not go on: {why}")),
         None => warnings.push("Its end was never written: it goes on, or was cut off.".into()),
     }
-    if info.totals.lost() > 0 {
+    if info.totals.responses_lost > 0 {
         warnings.push(format!(
             "{} responses could not be written down in time and are missing from every figure.",
-            info.totals.lost()
+            info.totals.responses_lost
         ));
     }
     if info.totals.origin_errors > 0 {
@@ -164,7 +164,6 @@ fn target(info: &SpeInfo, data: &EvaluationData, index: usize) -> TargetFigures 
         software: known.software,
         settings: known.settings,
         requests: sums.requested,
-        asked: sums.requested,
         dropped: sums.dropped,
         not_kept: out.count,
         cancelled: if index == 0 { data.cancelled.len() as u64 } else { sums.cancelled.count },

@@ -214,7 +214,7 @@ fn wrong(evaluation: &Evaluation) -> (Mood, String) {
     for (index, target) in evaluation.targets.iter().enumerate().skip(1) {
         let mismatches = target.compared
             - (target.matching.map_or(0.0, |share| share.value) * target.compared as f64).round() as u64;
-        let missing = target.verdicts.get("NO_ANSWER").copied().unwrap_or(0);
+        let missing = target.verdicts.get("NO_RESPONSE").copied().unwrap_or(0);
         let mut said = Vec::new();
         if mismatches > 0 {
             let of = format::share(mismatches, target.compared);

@@ -438,7 +438,6 @@ pub fn info(story: Story) -> RunInfo {
         stream_version: 2,
         requirements: Vec::new(),
         own_errors: true,
-        short_delays: true,
         calibration: (story == Story::Calibrated).then(own::calibration),
         schema: RUN_SCHEMA.into(),
         assay_version: "0.1.0".into(),

@@ -76,7 +76,7 @@ mod tests {
         let robots = [second(2000, 10), second(3000, 11), second(7000, 12)];
         let stall = Stall { at_ms: 2100, ..Stall::default() };
         let beside = [Measured::Robots(Box::new(second(0, 99))), Measured::Stall(Box::new(stall))];
-        let run = RunInfo { own_errors: true, short_delays: true, ..RunInfo::default() };
+        let run = RunInfo { own_errors: true, ..RunInfo::default() };
         let window = MeasurementWindow {
             robots: robots.iter().collect(),
             origins: Vec::new(),

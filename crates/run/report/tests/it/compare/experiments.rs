@@ -266,7 +266,6 @@ fn head(workload: &str, kind: &Kind, repetition: u32, phases: Vec<PhaseInfo>) ->
         },
         phases,
         own_errors: true,
-        short_delays: true,
         verdict: Verdict::default(),
         finished: true,
         ..RunInfo::default()
