@@ -123,7 +123,7 @@ pub fn since<T: Described>(now: &T, before: &T) -> T {
 
 /// Unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum FieldUnit {
     Count,
     Bytes,
     Microseconds,
@@ -133,7 +133,7 @@ pub enum Unit {
 
 /// A field of `T`.
 #[derive(Debug)]
-pub struct Field<T: 'static> {
+pub struct DeclaredField<T: 'static> {
     /// Name of the field, of its column and of its field in the journal.
     pub name: &'static str,
     /// Meaning: a phrase, without a capital letter or a full stop.
@@ -146,14 +146,14 @@ pub struct Field<T: 'static> {
     pub set: fn(&mut T, Value<'_>) -> bool,
 }
 
-impl<T> Field<T> {
-    pub fn unit(&self) -> Unit {
+impl<T> DeclaredField<T> {
+    pub fn unit(&self) -> FieldUnit {
         match self.name.rsplit('_').next() {
-            _ if self.name.split('_').any(|part| part == "bytes") => Unit::Bytes,
-            Some("us") => Unit::Microseconds,
-            Some("ms") => Unit::Milliseconds,
-            Some("ns") => Unit::Nanoseconds,
-            _ => Unit::Count,
+            _ if self.name.split('_').any(|part| part == "bytes") => FieldUnit::Bytes,
+            Some("us") => FieldUnit::Microseconds,
+            Some("ms") => FieldUnit::Milliseconds,
+            Some("ns") => FieldUnit::Nanoseconds,
+            _ => FieldUnit::Count,
         }
     }
 }
@@ -161,7 +161,7 @@ impl<T> Field<T> {
 /// A type that was declared.
 pub trait Described: Default + 'static {
     /// Fields in the order of their columns.
-    const FIELDS: &'static [Field<Self>];
+    const FIELDS: &'static [DeclaredField<Self>];
 }
 
 /// Names and values of all numbers.
@@ -386,7 +386,7 @@ macro_rules! series {
     };
     (@fields $name:ident $($field:ident $meaning:literal $type:ty [$($metric:expr)?])+) => {
         impl $crate::declared::Described for $name {
-            const FIELDS: &'static [$crate::declared::Field<Self>] = &[$($crate::declared::Field {
+            const FIELDS: &'static [$crate::declared::DeclaredField<Self>] = &[$($crate::declared::DeclaredField {
                 name: stringify!($field),
                 meaning: $meaning,
                 kind: <$type as $crate::declared::Measure>::KIND,

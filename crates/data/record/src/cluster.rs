@@ -346,7 +346,7 @@ fn series(seconds: &[Vec<NodeUse>]) -> Vec<NodeSeries> {
         }
     };
     let of = |node: usize| {
-        let one = |(field, declared): (usize, &assay_measurement::declared::Field<NodeUse>)| {
+        let one = |(field, declared): (usize, &assay_measurement::declared::DeclaredField<NodeUse>)| {
             let values = seconds.iter().map(|second| value(second, node, field)).collect();
             (declared.name.to_owned(), values)
         };

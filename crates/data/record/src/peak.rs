@@ -9,7 +9,7 @@ pub const FILE: &str = "peak.json";
 /// What became of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum StepOutcome {
     /// The promise was kept, whatever Assay and the machine did: every part of it holds everywhere in the interval of its number.
     #[default]
     Kept,
@@ -19,13 +19,13 @@ pub enum Outcome {
     Undecided,
 }
 
-impl Outcome {
+impl StepOutcome {
     /// In a word.
     pub fn name(self) -> &'static str {
         match self {
-            Outcome::Kept => "kept",
-            Outcome::Broken => "broken",
-            Outcome::Undecided => "undecided",
+            StepOutcome::Kept => "kept",
+            StepOutcome::Broken => "broken",
+            StepOutcome::Undecided => "undecided",
         }
     }
 }
@@ -39,7 +39,7 @@ pub struct Check {
     /// What was seen, in words.
     pub seen: String,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: StepOutcome,
     /// What was measured, in `unit`; none: nothing, or it is not known.
     pub value: Option<f64>,
     /// Whatever Assay and the machine did, it was not below this; none: not known.
@@ -80,7 +80,7 @@ pub struct Step {
     /// Which repetition this is of a step that was undecided; 0: none.
     pub repeats: u32,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: StepOutcome,
     /// The parts of the promise.
     pub checks: Vec<Check>,
     /// Why it was not kept; empty: it was.

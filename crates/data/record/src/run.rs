@@ -75,7 +75,7 @@ pub struct RunInfo {
     /// Which try this is, from 1: the ones before were undecided (`--retries`), and the run was repeated with an empty cache.
     pub tries: u32,
     /// How it went; absent (and `finished` false) while the run goes on.
-    pub verdict: Verdict,
+    pub verdict: RunVerdict,
     /// True once everything is written.
     pub finished: bool,
 }
@@ -474,7 +474,7 @@ pub struct PhaseInfo {
 /// How the run went.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Verdict {
+pub struct RunVerdict {
     /// True: it was interrupted.
     pub partial: bool,
     /// What Assay and the lab did beside the plan, worst first: serious ones, then those worth knowing.
@@ -483,7 +483,7 @@ pub struct Verdict {
     pub warnings: Vec<String>,
 }
 
-impl Verdict {
+impl RunVerdict {
     /// Whether something serious happened: some numbers have intervals, or are not known.
     pub fn is_disturbed(&self) -> bool {
         self.doubts.iter().any(|doubt| doubt.serious)

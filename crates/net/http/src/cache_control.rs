@@ -3,7 +3,7 @@
 //! The directives that matter to a shared cache (RFC 9111, 5.2; RFC 5861; RFC 8246). Where a sender is unclear the stricter
 //! reading wins: the shorter of two ages, an age that is no number is 0, and `private="field"` is `private`.
 
-use crate::dictionary::Value;
+use crate::dictionary::MemberValue;
 use crate::field::{decimal, list, tokens, trim};
 
 /// Longest time kept, in seconds; longer ones count as this (RFC 9111, 1.2.2).
@@ -80,13 +80,15 @@ impl CacheControl {
 
     /// Takes a member of a field for one kind of cache, such as `CDN-Cache-Control`. A value of another type than its directive's is
     /// not taken (RFC 9213, 2.1), and the last member of a name counts.
-    pub fn set(&mut self, name: &[u8], value: Value<'_>) {
+    pub fn set(&mut self, name: &[u8], value: MemberValue<'_>) {
         let seconds = match value {
-            Value::Integer(seconds) => u64::try_from(seconds).ok().map(|seconds| seconds.min(MAX_DELTA_S)),
+            MemberValue::Integer(seconds) => {
+                u64::try_from(seconds).ok().map(|seconds| seconds.min(MAX_DELTA_S))
+            }
             _ => None,
         };
-        let is_on = value == Value::Boolean(true);
-        let is_on_or_names = is_on || matches!(value, Value::String(_));
+        let is_on = value == MemberValue::Boolean(true);
+        let is_on_or_names = is_on || matches!(value, MemberValue::String(_));
         match name {
             b"max-age" => self.max_age_s = seconds,
             b"s-maxage" => self.s_maxage_s = seconds,

@@ -2,7 +2,7 @@
 
 /// The value of a member, without its parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value<'v> {
+pub enum MemberValue<'v> {
     /// Also that of a member without a value, which is true.
     Boolean(bool),
     /// A number without a fraction.
@@ -18,14 +18,14 @@ pub enum Value<'v> {
 
 /// Hands out each member's key and value in order; none: the line is no dictionary. What was handed out counts only if all of it is
 /// one, and of several members of a key the last (RFC 9651, 4.2.2).
-pub fn members<'v>(line: &'v [u8], mut each: impl FnMut(&'v [u8], Value<'v>)) -> Option<usize> {
+pub fn members<'v>(line: &'v [u8], mut each: impl FnMut(&'v [u8], MemberValue<'v>)) -> Option<usize> {
     let mut rest = trim_start(line).trim_ascii_end();
     let mut count = 0;
     while !rest.is_empty() {
         let (name, after_key) = key(rest)?;
         let (value, after_value) = match after_key {
             [b'=', written @ ..] => value(written)?,
-            _ => (Value::Boolean(true), after_key),
+            _ => (MemberValue::Boolean(true), after_key),
         };
         each(name, value);
         rest = parameters(after_value)?;
@@ -52,12 +52,12 @@ fn key(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// An item or a list in parentheses, and what follows it.
-fn value(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
+fn value(text: &[u8]) -> Option<(MemberValue<'_>, &[u8])> {
     let [b'(', inner @ ..] = text else { return item(text) };
     let mut rest = trim_start(inner);
     loop {
         match rest {
-            [b')', rest @ ..] => return Some((Value::List, rest)),
+            [b')', rest @ ..] => return Some((MemberValue::List, rest)),
             _ => rest = parameters(item(rest)?.1)?,
         }
         let next = trim_start(rest);
@@ -80,31 +80,33 @@ fn parameters(mut text: &[u8]) -> Option<&[u8]> {
 }
 
 /// A number, a string, a token, a Boolean or bytes, and what follows.
-fn item(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
+fn item(text: &[u8]) -> Option<(MemberValue<'_>, &[u8])> {
     match text {
-        [b'?', digit @ (b'0' | b'1'), rest @ ..] => Some((Value::Boolean(*digit == b'1'), rest)),
+        [b'?', digit @ (b'0' | b'1'), rest @ ..] => Some((MemberValue::Boolean(*digit == b'1'), rest)),
         [b'"', rest @ ..] => string(rest),
         [b':', rest @ ..] => {
             let (_, rest) = split(rest, |byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte));
-            Some((Value::Bytes, rest.strip_prefix(b":")?))
+            Some((MemberValue::Bytes, rest.strip_prefix(b":")?))
         }
         [b'-', rest @ ..] => number(rest, -1),
         [first, ..] if first.is_ascii_digit() => number(text, 1),
         [first, ..] if first.is_ascii_alphabetic() || *first == b'*' => {
             let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(byte);
             let (token, rest) = split(text, is_part);
-            Some((Value::Token(token), rest))
+            Some((MemberValue::Token(token), rest))
         }
         _ => None,
     }
 }
 
 /// A string behind its first quote, and what follows.
-fn string(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
+fn string(text: &[u8]) -> Option<(MemberValue<'_>, &[u8])> {
     let mut rest = text;
     loop {
         match rest {
-            [b'"', after @ ..] => return Some((Value::String(&text[..text.len() - rest.len()]), after)),
+            [b'"', after @ ..] => {
+                return Some((MemberValue::String(&text[..text.len() - rest.len()]), after));
+            }
             [b'\\', b'"' | b'\\', after @ ..] | [b' '..=b'!' | b'#'..=b'[' | b']'..=b'~', after @ ..] => {
                 rest = after;
             }
@@ -114,18 +116,18 @@ fn string(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
 }
 
 /// A number behind its sign, and what follows.
-fn number(text: &[u8], sign: i64) -> Option<(Value<'_>, &[u8])> {
+fn number(text: &[u8], sign: i64) -> Option<(MemberValue<'_>, &[u8])> {
     let (digits, rest) = split(text, u8::is_ascii_digit);
     if let [b'.', fraction @ ..] = rest {
         let (decimals, rest) = split(fraction, u8::is_ascii_digit);
         let fits = (1..=12).contains(&digits.len()) && (1..=3).contains(&decimals.len());
-        return fits.then_some((Value::Decimal, rest));
+        return fits.then_some((MemberValue::Decimal, rest));
     }
     if !(1..=15).contains(&digits.len()) {
         return None;
     }
     let sum = digits.iter().fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
-    Some((Value::Integer(sign * sum), rest))
+    Some((MemberValue::Integer(sign * sum), rest))
 }
 
 fn split(text: &[u8], is_part: impl Fn(&u8) -> bool) -> (&[u8], &[u8]) {
@@ -146,14 +148,14 @@ mod tests {
         let line = br#"a, b=?0, c=-60, d=1.5, e="x\"y";q="z", f=tok/en;n, g=:YQ==:, h=(1 2);p"#;
         assert_eq!(members(line, |key, value| found.push((key.to_vec(), value))), Some(8));
         let values = [
-            Value::Boolean(true),
-            Value::Boolean(false),
-            Value::Integer(-60),
-            Value::Decimal,
-            Value::String(br#"x\"y"#),
-            Value::Token(b"tok/en"),
-            Value::Bytes,
-            Value::List,
+            MemberValue::Boolean(true),
+            MemberValue::Boolean(false),
+            MemberValue::Integer(-60),
+            MemberValue::Decimal,
+            MemberValue::String(br#"x\"y"#),
+            MemberValue::Token(b"tok/en"),
+            MemberValue::Bytes,
+            MemberValue::List,
         ];
         for ((key, value), (name, expected)) in found.into_iter().zip((b'a'..).zip(values)) {
             assert_eq!((key, value), (vec![name], expected));

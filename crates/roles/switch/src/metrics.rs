@@ -19,7 +19,7 @@ use crate::tally::{ServerStatus, ServerTally, SwitchSnapshot, TimeHistogram};
 
 type Family = assay_base::metrics::Family<TimeHistogram>;
 type Sample = assay_base::metrics::Sample<TimeHistogram>;
-type Value = assay_base::metrics::Value<TimeHistogram>;
+type Value = assay_base::metrics::SampleValue<TimeHistogram>;
 
 /// Upper bounds of the histogram buckets, as powers of two of microseconds: 64 µs to 67 s. Bounds of our own buckets, so the
 /// counts are exact.

@@ -42,10 +42,10 @@ pub fn parse(format: CounterFormat, text: &str) -> Result<CounterValues, Counter
 fn parse_varnishstat(text: &str) -> Result<CounterValues, CounterTextError> {
     #[derive(serde::Deserialize)]
     struct Document {
-        counters: BTreeMap<String, Value>,
+        counters: BTreeMap<String, CounterValue>,
     }
     #[derive(serde::Deserialize)]
-    struct Value {
+    struct CounterValue {
         value: i64,
     }
     let document: Document = serde_json::from_str(text).map_err(CounterTextError::Varnishstat)?;

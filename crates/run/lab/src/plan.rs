@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use assay_measurement::health::Calibration;
 use assay_proxy::spec::Chosen;
-use assay_record::run::Verdict;
+use assay_record::run::RunVerdict;
 use assay_workload::model::Workload;
 use assay_workload::overrides::Overrides;
 use assay_workload::{Timeline, UniverseOptions};
@@ -275,7 +275,7 @@ pub struct RunOutcome {
     /// The run directory, complete.
     pub run_dir: PathBuf,
     /// Whether its numbers can be trusted.
-    pub verdict: Verdict,
+    pub verdict: RunVerdict,
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::interval::{OriginInterval, RobotInterval};
 use assay_protocol::message::ProxyCounters;
 use assay_record::dir::RunDir;
-use assay_record::run::{RunInfo, Verdict};
+use assay_record::run::{RunInfo, RunVerdict};
 
 /// Most things of those that roles say are wrong that are recorded.
 const MAX_ROLE_DOUBTS: usize = 100;
@@ -87,7 +87,7 @@ impl RunFindings {
             self.warnings.push(format!("what was measured could not be read again to judge it: {e}"));
             known
         });
-        info.verdict = Verdict { partial, doubts: Vec::new(), warnings: self.warnings };
+        info.verdict = RunVerdict { partial, doubts: Vec::new(), warnings: self.warnings };
         apply_doubts(info, found);
     }
 }

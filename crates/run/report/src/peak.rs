@@ -1,14 +1,14 @@
 //! Result of a search for the highest rate: in a terminal ([`terminal_text`]) and as a page ([`sheet`]).
 
-use assay_record::peak::{Between, Check, Outcome, Peak, Step};
+use assay_record::peak::{Between, Check, Peak, Step, StepOutcome};
 use assay_record::sheet::{Plot, PlotKind, PlotLine, Row, Section, Sheet, Table, Tile};
 
 use crate::format::{self, number, percent};
 
-const OUTCOMES: [(Outcome, &str, &str); 3] = [
-    (Outcome::Kept, "kept", "hit"),
-    (Outcome::Broken, "broken", "error"),
-    (Outcome::Undecided, "undecided", "offered"),
+const OUTCOMES: [(StepOutcome, &str, &str); 3] = [
+    (StepOutcome::Kept, "kept", "hit"),
+    (StepOutcome::Broken, "broken", "error"),
+    (StepOutcome::Undecided, "undecided", "offered"),
 ];
 /// Columns of every step; those of the promise, the result of the step and its reason follow.
 const COLUMNS: [&str; 6] = ["offered/s", "completed/s", "errors %", "mean", "median", "99 %"];
@@ -78,9 +78,9 @@ fn cells(step: &Step) -> Vec<String> {
 fn part(check: Option<&Check>) -> String {
     let Some(check) = check else { return format::NOTHING.to_owned() };
     let mark = match check.outcome {
-        Outcome::Kept => "✓",
-        Outcome::Broken => "✗",
-        Outcome::Undecided => "?",
+        StepOutcome::Kept => "✓",
+        StepOutcome::Broken => "✗",
+        StepOutcome::Undecided => "?",
     };
     format!("{} {mark}", check.seen)
 }
@@ -354,7 +354,7 @@ mod tests {
             high_per_s: Some(999.0),
             is_confirmed: true,
             ended: "it was settled".into(),
-            steps: vec![step(2000.0, Outcome::Broken), step(980.0, Outcome::Kept)],
+            steps: vec![step(2000.0, StepOutcome::Broken), step(980.0, StepOutcome::Kept)],
             suspects: vec![Suspect {
                 name: "processor".into(),
                 used: Some(0.97),
@@ -404,7 +404,7 @@ mod tests {
             open.contains("at 980 requests/s; whether it does at more, up to 2,000, is undecided"),
             "{open}"
         );
-        none_broken.steps.retain(|step| step.outcome == Outcome::Kept);
+        none_broken.steps.retain(|step| step.outcome == StepOutcome::Kept);
         assert!(terminal_text(&none_broken).contains("at 980 requests/s, the highest that was tried"));
     }
 

@@ -95,12 +95,12 @@ pub type Labels = Vec<(&'static str, String)>;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample<H> {
     pub labels: Labels,
-    pub value: Value<H>,
+    pub value: SampleValue<H>,
 }
 
 /// A value; of a histogram of type `H`.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value<H> {
+pub enum SampleValue<H> {
     /// Of a counter or gauge.
     Number(f64),
     /// Of a counter or gauge that is a whole number, written without a point.

@@ -7,4 +7,4 @@
 mod family;
 pub mod text;
 
-pub use family::{Family, Histogram, Kind, Labels, Sample, Unit, Value};
+pub use family::{Family, Histogram, Kind, Labels, Sample, SampleValue, Unit};

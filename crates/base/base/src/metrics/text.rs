@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::metrics::family::{Family, Histogram, Kind, Sample, Value};
+use crate::metrics::family::{Family, Histogram, Kind, Sample, SampleValue};
 
 /// `Content-Type` of [`prometheus`].
 pub const PROMETHEUS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -35,9 +35,9 @@ fn write<H: Histogram>(families: &[Family<H>], open: bool) -> String {
         line(&mut out, format_args!("# HELP {name} {}", escaped(&family.help, open)));
         for sample in &family.samples {
             let value = match &sample.value {
-                Value::Number(value) => number(*value),
-                Value::Count(count) => count.to_string(),
-                Value::Times(times) => {
+                SampleValue::Number(value) => number(*value),
+                SampleValue::Count(count) => count.to_string(),
+                SampleValue::Times(times) => {
                     histogram(&mut out, &name, sample, times.as_ref());
                     continue;
                 }
@@ -126,7 +126,7 @@ mod tests {
             stem: "errors",
             unit: Unit::None,
             help: "Errors \\ by\nkind.".into(),
-            samples: vec![Sample { labels: vec![("kind", kind.into())], value: Value::Number(value) }],
+            samples: vec![Sample { labels: vec![("kind", kind.into())], value: SampleValue::Number(value) }],
         }
     }
 
@@ -178,7 +178,7 @@ mod tests {
             stem: "lateness",
             unit: Unit::Seconds,
             help: "Late.".into(),
-            samples: vec![Sample { labels: Vec::new(), value: Value::Times(Box::new(Three)) }],
+            samples: vec![Sample { labels: Vec::new(), value: SampleValue::Times(Box::new(Three)) }],
         };
         let text = openmetrics(&[family]);
         assert!(text.contains("# UNIT assay_lateness_seconds seconds\n"), "{text}");
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_whole_number_has_no_point() {
         let mut family = errors("a", 0.0);
-        family.samples[0].value = Value::Count(u64::MAX);
+        family.samples[0].value = SampleValue::Count(u64::MAX);
         assert!(prometheus(&[family]).ends_with("{kind=\"a\"} 18446744073709551615\n"));
     }
 

@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use assay_lab::experiment::peak::{self, MeasurementWindow, PeakEvent, PeakPlan};
 use assay_lab::{LabError, RunOutcome, RunPlan};
 use assay_record::dir::RunDir;
-use assay_record::peak::{FILE, Outcome, Peak};
+use assay_record::peak::{FILE, Peak, StepOutcome};
 use assay_report::require::{Promise, Requirement};
 use assay_report::summary::Summary;
 use assay_report::{html, sheet};
@@ -186,11 +186,11 @@ fn progress(event: &PeakEvent) -> String {
         PeakEvent::Tried(step) => {
             let again = if step.repeats > 0 { "again: " } else { "" };
             match step.outcome {
-                Outcome::Kept => {
+                StepOutcome::Kept => {
                     let seen = step.checks.iter().map(|check| format!("{}: {}", check.text, check.seen));
                     format!("{again}kept; {}\n", seen.collect::<Vec<_>>().join(", "))
                 }
-                Outcome::Broken | Outcome::Undecided => {
+                StepOutcome::Broken | StepOutcome::Undecided => {
                     format!("{again}{}; {}\n", step.outcome.name(), step.why)
                 }
             }
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn steps_are_told_in_a_line() {
-        let step = Step { outcome: Outcome::Broken, why: "p99 < 5ms: 7 ms".into(), ..Step::default() };
+        let step = Step { outcome: StepOutcome::Broken, why: "p99 < 5ms: 7 ms".into(), ..Step::default() };
         assert_eq!(progress(&PeakEvent::Tried(step)), "broken; p99 < 5ms: 7 ms\n");
         assert_eq!(progress(&PeakEvent::Trying { rate_per_s: 500.0 }), "      500.0/s: ");
         assert!(rate("0").is_err() && rate("x").is_err() && rate("1e3") == Ok(1000.0));

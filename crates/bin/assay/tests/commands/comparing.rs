@@ -6,7 +6,7 @@ use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::RobotInterval;
 use assay_measurement::measured::Measured;
 use assay_record::dir::RunDir;
-use assay_record::run::{PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, Verdict, WorkloadInfo};
+use assay_record::run::{PhaseInfo, RUN_SCHEMA, RunInfo, RunVerdict, TargetInfo, WorkloadInfo};
 use assay_record::series::SeriesWriter;
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ fn run(path: &Path, seed: u64, us: u64, change: impl Fn(&mut RunInfo)) {
             ..PhaseInfo::default()
         }],
         own_errors: true,
-        verdict: Verdict::default(),
+        verdict: RunVerdict::default(),
         finished: true,
         ..RunInfo::default()
     };

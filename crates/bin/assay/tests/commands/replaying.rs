@@ -4,7 +4,9 @@ use std::io::Write;
 use std::process::{Child, Stdio};
 use std::time::Instant;
 
-use assay_record::spe::{Ended, How, ResponseRow, ResponseWriter, SpeDir, SpeInfo, Target, Verdict};
+use assay_record::spe::{
+    Ended, EvaluationTarget, How, ResponseRow, ResponseWriter, SpeDir, SpeInfo, Verdict,
+};
 
 use crate::support::{Assay, Said, send};
 
@@ -89,7 +91,7 @@ fn a_replay_that_cannot_be_says_what_to_do() {
 fn an_evaluation_is_reported_and_leaves_its_documents() {
     let assay = Assay::new();
     let dir = SpeDir::create(&assay.path("e")).unwrap();
-    let target = |label: &str| Target { label: label.into(), ..Target::default() };
+    let target = |label: &str| EvaluationTarget { label: label.into(), ..EvaluationTarget::default() };
     dir.write_info(&SpeInfo {
         targets: vec![target("direct"), target("one")],
         ended: Some(Ended { at_ms: 1000, how: How::Finished }),

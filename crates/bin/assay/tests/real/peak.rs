@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use assay_record::peak::{Outcome, Peak};
+use assay_record::peak::{Peak, StepOutcome};
 
 use crate::run_command::own_address;
 use crate::samples::ONE_PHASE;
@@ -108,7 +108,7 @@ fn the_limit_of_a_target_is_found_kept_and_never_put_above_what_it_lets_through(
     assert!(peak.schema == Peak::SCHEMA && !peak.steps.is_empty() && !peak.ended.is_empty(), "{peak:#?}");
     let far_above = peak.steps.iter().filter(|step| step.offered_per_s > LIMIT_PER_S * 1.2);
     assert!(
-        far_above.clone().all(|step| step.outcome == Outcome::Broken),
+        far_above.clone().all(|step| step.outcome == StepOutcome::Broken),
         "errors of the target are its own: {peak:#?}"
     );
     if let (Some(low), Some(high), Some(found)) = (peak.low_per_s, peak.high_per_s, peak.peak_per_s) {

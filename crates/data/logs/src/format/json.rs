@@ -25,7 +25,7 @@ pub(super) struct Key {
 }
 
 /// A value in a line.
-pub(super) struct Value<'l> {
+pub(super) struct JsonMember<'l> {
     /// Place of its key among the keys of the log.
     pub key: usize,
     /// A text without its quotes, a number, `true` or `false`; `null` is `-`.
@@ -147,7 +147,7 @@ impl Keys {
     pub(super) fn each<'l>(
         &self,
         line: &'l [u8],
-        mut take: impl FnMut(Value<'l>) -> Option<()>,
+        mut take: impl FnMut(JsonMember<'l>) -> Option<()>,
     ) -> Result<(), JsonStop> {
         let mut expected = 0;
         let mut refused = None;
@@ -165,7 +165,7 @@ impl Keys {
             };
             let Some(key) = key else { return };
             expected = key + 1;
-            if take(Value { key, text }).is_none() {
+            if take(JsonMember { key, text }).is_none() {
                 refused = Some(JsonStop::Refused { key, at });
             }
         });

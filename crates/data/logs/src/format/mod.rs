@@ -526,7 +526,7 @@ fn walk_keys<'f, 'l>(
     take: &mut dyn FnMut(FieldValue<'f, 'l>, &mut Clock) -> Option<()>,
 ) -> Result<Clock, LineError> {
     let mut clock = Clock::default();
-    let walked = keys.each(line, |json::Value { key, text }| {
+    let walked = keys.each(line, |json::JsonMember { key, text }| {
         take(FieldValue { index: key, field: &keys.list()[key].field, value: text }, &mut clock)
     });
     match walked {

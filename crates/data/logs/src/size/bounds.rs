@@ -9,7 +9,7 @@ use assay_cache::policy::bounds::{HitBound, ReuseInterval, lower_bound, upper_bo
 
 use crate::size::counter::{HitCounts, SimulationTally};
 use crate::size::http::{self, Http, RequestSemantics};
-use crate::size::requests::{Request, Requests, UNCACHABLE};
+use crate::size::requests::{Requests, TraceRequest, UNCACHABLE};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BoundSide {
@@ -62,7 +62,7 @@ fn request_intervals(
         http.filter(|_| side == BoundSide::Below).map(|http| http::hits_of_unbounded(requests, http));
     let mut last: Vec<Option<LastStored>> = vec![None; requests.objects];
     // What lies in a cache of a sample takes its room, but is as large as it is.
-    let fits = |number: usize, request: &Request| match side {
+    let fits = |number: usize, request: &TraceRequest| match side {
         BoundSide::Above => requests.room_of(requests.size_of(number, request.bytes)) <= capacity,
         BoundSide::Below => request.bytes <= capacity,
     };
@@ -121,7 +121,7 @@ fn slot_times(requests: &Requests, http: &Http) -> Vec<u64> {
     let mut latest_ms = 0;
     let numbered = requests.list.iter().zip(&http.semantics);
     let slots = numbered.filter(|(request, _)| request.object != UNCACHABLE);
-    let time = |(request, semantics): (&Request, &RequestSemantics)| {
+    let time = |(request, semantics): (&TraceRequest, &RequestSemantics)| {
         latest_ms = semantics.at_ms(request).max(latest_ms);
         latest_ms
     };

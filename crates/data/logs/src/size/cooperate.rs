@@ -18,7 +18,7 @@ use crate::size::arrivals::Arrivals;
 use crate::size::counter::{Counter, HitCounts, OutcomeFlags, SimulationRules};
 use crate::size::http::{Http, NO_VALIDATOR, RequestSemantics, USUAL};
 use crate::size::layout::Layout;
-use crate::size::requests::{Request, Requests, UNCACHABLE};
+use crate::size::requests::{Requests, TraceRequest, UNCACHABLE};
 use crate::size::sample_part::room;
 
 /// The most caches behind each other.
@@ -26,7 +26,7 @@ const MAX_DEPTH: usize = 16;
 
 /// A cache among others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
+pub struct CacheNode {
     pub name: String,
     /// Bytes that it holds.
     pub capacity_bytes: u64,
@@ -48,7 +48,7 @@ pub struct Node {
 pub struct Hierarchy {
     pub name: String,
     /// The caches; parents never lead back to a child.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<CacheNode>,
     /// The cache that each client's requests enter, by the client's number, over and over.
     pub entries: Vec<u16>,
     /// The replacement policy of those that have none of their own.
@@ -117,7 +117,7 @@ impl HierarchyResult {
     }
 }
 
-impl Node {
+impl CacheNode {
     /// A cache that knows no other and stores everything.
     pub fn alone(name: String, capacity_bytes: u64, layout: Layout) -> Self {
         Self {
@@ -153,7 +153,8 @@ impl Hierarchy {
     /// The same caches, none of which requests anything from another.
     #[must_use]
     pub fn apart(&self) -> Self {
-        let alone = |node: &Node| Node { siblings: Vec::new(), parents: Vec::new(), ..node.clone() };
+        let alone =
+            |node: &CacheNode| CacheNode { siblings: Vec::new(), parents: Vec::new(), ..node.clone() };
         Self { nodes: self.nodes.iter().map(alone).collect(), ..self.clone() }
     }
 
@@ -164,27 +165,27 @@ impl Hierarchy {
             self.nodes.iter().fold(0, |sum: u64, node| sum.saturating_add(node.capacity_bytes));
         let layout = self.nodes.first().map_or(Layout::BODIES, |node| node.layout);
         let policy = self.nodes.first().and_then(|node| node.policy);
-        let node = Node { policy, ..Node::alone("one".into(), capacity_bytes, layout) };
+        let node = CacheNode { policy, ..CacheNode::alone("one".into(), capacity_bytes, layout) };
         Self { name: self.name.clone(), nodes: vec![node], entries: vec![0], policy: self.policy }
     }
 
     /// The replacement policy of a cache.
-    pub fn policy_of(&self, node: &Node) -> Replacement {
+    pub fn policy_of(&self, node: &CacheNode) -> Replacement {
         node.policy.unwrap_or(self.policy)
     }
 
     /// Caches behind each other, the nearest to clients first; of that, `edges` side by side share the clients.
     pub fn layers(capacities: &[u64], edges: usize, layout: Layout) -> Self {
         let edges = edges.max(1);
-        let node = |name: String, capacity_bytes: u64, parents: Vec<usize>| Node {
+        let node = |name: String, capacity_bytes: u64, parents: Vec<usize>| CacheNode {
             parents,
-            ..Node::alone(name, capacity_bytes, layout)
+            ..CacheNode::alone(name, capacity_bytes, layout)
         };
         let (first, behind) =
             capacities.split_first().map_or((0, &[][..]), |(first, behind)| (*first, behind));
         let parent_of_first: Vec<usize> = if behind.is_empty() { Vec::new() } else { vec![edges] };
         let name = |edge: usize| if edges == 1 { "layer 1".into() } else { format!("edge {}", edge + 1) };
-        let mut nodes: Vec<Node> =
+        let mut nodes: Vec<CacheNode> =
             (0..edges).map(|edge| node(name(edge), first, parent_of_first.clone())).collect();
         for (at, capacity) in behind.iter().enumerate() {
             let parents = if at + 1 < behind.len() { vec![edges + at + 1] } else { Vec::new() };
@@ -204,7 +205,7 @@ pub fn simulate_hierarchy(
     let plain = Http::new(USUAL);
     let http = requests.http.as_ref().unwrap_or(&plain);
     let shares = requests.shares();
-    let node = |node: &Node| NodeState {
+    let node = |node: &CacheNode| NodeState {
         node: node.clone(),
         store: node.store(
             hierarchy.policy_of(node),
@@ -270,7 +271,7 @@ struct NodeCopy {
 }
 
 struct NodeState {
-    node: Node,
+    node: CacheNode,
     store: Store<Box<dyn EvictionPolicy>>,
     copies: Vec<NodeCopy>,
     /// Capacity in the simulation's unit of room.
@@ -282,25 +283,25 @@ struct NodeState {
 }
 
 impl NodeState {
-    fn room(&self, request: &Request) -> u64 {
+    fn room(&self, request: &TraceRequest) -> u64 {
         room(self.node.layout.room(request.bytes), self.factor)
     }
 
-    fn holds(&self, request: &Request) -> bool {
+    fn holds(&self, request: &TraceRequest) -> bool {
         self.store.holds(request.object, self.room(request))
     }
 
-    fn copy(&self, request: &Request) -> NodeCopy {
+    fn copy(&self, request: &TraceRequest) -> NodeCopy {
         self.copies[request.object as usize]
     }
 
     /// True for a copy that may be served without a validation.
-    fn is_fresh(&self, request: &Request, at_ms: u64) -> bool {
+    fn is_fresh(&self, request: &TraceRequest, at_ms: u64) -> bool {
         let copy = self.copy(request);
         copy.arrival == 0 && self.holds(request) && at_ms < copy.fresh_until_ms
     }
 
-    fn touch(&mut self, request: &Request) {
+    fn touch(&mut self, request: &TraceRequest) {
         self.store.order_mut().hit(request.object);
     }
 
@@ -351,7 +352,7 @@ impl HierarchyState<'_> {
     }
 
     /// A cache stores a response, as soon as that is there.
-    fn keep(&mut self, at: usize, request: &Request, copy: NodeCopy, at_ms: u64) {
+    fn keep(&mut self, at: usize, request: &TraceRequest, copy: NodeCopy, at_ms: u64) {
         let node = &mut self.nodes[at];
         let room = node.room(request);
         if copy.arrives_ms <= at_ms || room > node.capacity {
@@ -363,7 +364,7 @@ impl HierarchyState<'_> {
     }
 
     /// A request of a client, at the cache that it enters.
-    fn serve(&mut self, at: usize, request: &Request, semantics: &RequestSemantics) -> ServedBy {
+    fn serve(&mut self, at: usize, request: &TraceRequest, semantics: &RequestSemantics) -> ServedBy {
         match semantics.kind {
             CacheRequest::Post => {
                 if self.http.behaviour.post_invalidates {
@@ -381,7 +382,7 @@ impl HierarchyState<'_> {
     fn get(
         &mut self,
         at: usize,
-        request: &Request,
+        request: &TraceRequest,
         semantics: &RequestSemantics,
         depth: usize,
     ) -> (ServedBy, NodeCopy) {
@@ -431,7 +432,7 @@ impl HierarchyState<'_> {
 
     /// Caches that a cache queries and that have a fresh copy: a sibling, or a parent. The one whose response comes first gives it, which
     /// may be any of them: here they take turns.
-    fn holder(&mut self, at: usize, request: &Request, at_ms: u64, may_query: bool) -> Option<Holder> {
+    fn holder(&mut self, at: usize, request: &TraceRequest, at_ms: u64, may_query: bool) -> Option<Holder> {
         let node = &self.nodes[at].node;
         let siblings = node.siblings.iter().filter(|_| may_query).map(|&sibling| Holder::Sibling(sibling));
         let parents = node.parents.iter().map(|&parent| Holder::Parent(parent));
@@ -447,7 +448,7 @@ impl HierarchyState<'_> {
     }
 
     /// The fresh copy of a sibling.
-    fn sibling_copy(&mut self, sibling: usize, request: &Request, at_ms: u64) -> NodeCopy {
+    fn sibling_copy(&mut self, sibling: usize, request: &TraceRequest, at_ms: u64) -> NodeCopy {
         let sibling = &mut self.nodes[sibling];
         sibling.touch(request);
         sibling.served[self.part].from_caches += 1;
@@ -461,7 +462,7 @@ impl HierarchyState<'_> {
         &mut self,
         at: usize,
         holder: Option<Holder>,
-        request: &Request,
+        request: &TraceRequest,
         semantics: &RequestSemantics,
         depth: usize,
     ) -> (ServedBy, NodeCopy) {
@@ -481,7 +482,7 @@ impl HierarchyState<'_> {
         (if source == ServedBy::Origin { ServedBy::Origin } else { ServedBy::Parent }, copy)
     }
 
-    fn fetch_from_origin(&self, request: &Request, semantics: &RequestSemantics) -> NodeCopy {
+    fn fetch_from_origin(&self, request: &TraceRequest, semantics: &RequestSemantics) -> NodeCopy {
         let at_ms = semantics.at_ms(request);
         NodeCopy {
             fresh_until_ms: semantics.fresh_until_ms(at_ms),

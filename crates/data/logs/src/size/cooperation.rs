@@ -121,7 +121,7 @@ impl Cooperation {
         let all = |of: fn(&NodeCounts) -> u64| found.nodes.iter().map(of).sum::<u64>();
         let ratio = |hits| assay_measurement::ratios::ratio(hits, total.requests);
         let (siblings, parents) = (all(|served| served.sibling_hits), all(|served| served.parent_hits));
-        let cache = |(node, served): (&crate::size::cooperate::Node, &NodeCounts)| CooperatingCache {
+        let cache = |(node, served): (&crate::size::cooperate::CacheNode, &NodeCounts)| CooperatingCache {
             name: node.name.clone(),
             policy: Policy::Online(hierarchy.policy_of(node)),
             size_bytes: node.capacity_bytes,

@@ -2,7 +2,7 @@
 
 use assay_cache::policy::Admission;
 
-use crate::size::requests::{Request, Requests};
+use crate::size::requests::{Requests, TraceRequest};
 
 /// Requests and hits, and the bytes of the responses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(crate) struct OutcomeFlags {
 
 impl HitCounts {
     #[inline]
-    pub(crate) fn count(&mut self, request: &Request, is_hit: bool) {
+    pub(crate) fn count(&mut self, request: &TraceRequest, is_hit: bool) {
         self.requests += 1;
         self.bytes += request.sent_bytes;
         if is_hit {
@@ -211,7 +211,7 @@ impl<'a> Counter<'a> {
 
     /// Counts a request that is in the figures.
     #[inline]
-    pub(crate) fn count(&mut self, number: usize, request: &Request, is_hit: bool, flags: OutcomeFlags) {
+    pub(crate) fn count(&mut self, number: usize, request: &TraceRequest, is_hit: bool, flags: OutcomeFlags) {
         self.current.count(request, is_hit);
         self.current.add_flags(flags);
         if let Some(row) = self.row(number) {

@@ -15,7 +15,7 @@ use assay_cache::policy::{Admission, EvictionPolicy, LookupResult, Store};
 
 use crate::size::arrivals::Arrivals;
 use crate::size::counter::{Counter, OutcomeFlags, SimulationRules, SimulationTally};
-use crate::size::requests::{Request, Requests, UNCACHABLE};
+use crate::size::requests::{Requests, TraceRequest, UNCACHABLE};
 
 /// The lifetime of a response that does not say when it expires.
 pub const FOREVER_S: u32 = u32::MAX;
@@ -52,7 +52,7 @@ impl RequestSemantics {
         is_counted: true,
     };
 
-    pub(crate) fn at_ms(&self, request: &Request) -> u64 {
+    pub(crate) fn at_ms(&self, request: &TraceRequest) -> u64 {
         u64::from(request.at_s) * 1000 + u64::from(self.ms)
     }
 
@@ -93,7 +93,7 @@ impl Http {
     }
 
     /// Arrival of a response from the origin.
-    pub(crate) fn arrives_ms(&self, request: &Request, semantics: &RequestSemantics) -> u64 {
+    pub(crate) fn arrives_ms(&self, request: &TraceRequest, semantics: &RequestSemantics) -> u64 {
         let takes_ms = match semantics.takes_ms {
             AS_ALL_MS => self.response_ms,
             takes_ms => u64::from(takes_ms),
@@ -268,7 +268,7 @@ impl<O: EvictionPolicy> SimulatedCache<'_, O> {
         }
     }
 
-    fn request(&mut self, request: &Request, semantics: &RequestSemantics) -> LookupOutcome {
+    fn request(&mut self, request: &TraceRequest, semantics: &RequestSemantics) -> LookupOutcome {
         let (object, bytes, at_ms) = (request.object, request.bytes, semantics.at_ms(request));
         let copy = self.copies[object as usize];
         let is_coming = copy.arrival != 0 && copy.bytes == bytes;
@@ -320,7 +320,7 @@ impl<O: EvictionPolicy> SimulatedCache<'_, O> {
     }
 
     /// Stores a response that is made now, as soon as there is to be room for it.
-    fn fetch(&mut self, request: &Request, semantics: &RequestSemantics, at_ms: u64) {
+    fn fetch(&mut self, request: &TraceRequest, semantics: &RequestSemantics, at_ms: u64) {
         let mut copy = StoredCopy {
             fresh_until_ms: semantics.fresh_until_ms(at_ms),
             arrives_ms: self.http.arrives_ms(request, semantics),

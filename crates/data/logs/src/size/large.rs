@@ -4,7 +4,7 @@
 //! a size on is taken, with its own weight, and only smaller ones are drawn. The size is raised as the input is read: those that are taken
 //! for their size alone are at most half as many as those that are drawn, and have at most as many requests.
 
-use crate::size::request::{Request, UNCACHABLE};
+use crate::size::request::{TraceRequest, UNCACHABLE};
 
 /// So many objects and requests are not too many, however few are drawn.
 const ALWAYS_ALLOWED: LargeCounts = LargeCounts { objects: 64, requests: 1024 };
@@ -46,7 +46,7 @@ impl Large {
     }
 
     /// Raises the size until they are not too many. `known` are the sizes of objects, `is_drawn` says which are drawn.
-    pub(crate) fn raise(&mut self, list: &[Request], known: &[u64], is_drawn: &[bool]) {
+    pub(crate) fn raise(&mut self, list: &[TraceRequest], known: &[u64], is_drawn: &[bool]) {
         let mut requests = vec![0usize; known.len()];
         let mut drawn = LargeCounts::default();
         for request in list.iter().filter(|request| request.object != UNCACHABLE) {
@@ -89,10 +89,10 @@ fn limits(objects: usize, requests: usize) -> LargeCounts {
 mod tests {
     use super::*;
 
-    fn requests(objects: &[u32], known: &[u64]) -> Vec<Request> {
+    fn requests(objects: &[u32], known: &[u64]) -> Vec<TraceRequest> {
         let of = |object: &u32| {
             let bytes = known[*object as usize];
-            Request { bytes, sent_bytes: bytes, object: *object, at_s: 0 }
+            TraceRequest { bytes, sent_bytes: bytes, object: *object, at_s: 0 }
         };
         objects.iter().map(of).collect()
     }

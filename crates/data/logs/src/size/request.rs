@@ -5,7 +5,7 @@ pub const UNCACHABLE: u32 = u32::MAX;
 
 /// A request of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct TraceRequest {
     /// Size of the object, as of this request: the room that it takes in a cache. In a sample, of a request that no cache may
     /// serve: its key.
     pub bytes: u64,

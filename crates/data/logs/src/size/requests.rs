@@ -8,7 +8,7 @@ use crate::size::group_by::{GroupBy, LabelCollector, RequestLabels};
 use crate::size::http::{Http, RequestSemantics};
 use crate::size::ids::Ids;
 use crate::size::large::Large;
-pub use crate::size::request::{Request, UNCACHABLE};
+pub use crate::size::request::{TraceRequest, UNCACHABLE};
 use crate::size::sample::{Sampled, Sampler, Sampling};
 
 /// No object is larger than this (256 TB): what says so is damaged.
@@ -20,7 +20,7 @@ const MAX_TOTAL_BYTES: u128 = 1 << 62;
 #[derive(Debug, Default)]
 pub struct Requests {
     /// All requests, cachable or not.
-    pub list: Vec<Request>,
+    pub list: Vec<TraceRequest>,
     /// Number of distinct objects.
     pub objects: usize,
     /// Bytes of the different objects, each with its last size: what an infinite cache holds at the end.
@@ -53,7 +53,7 @@ impl Requests {
     /// True if sums of all bytes fit into 64 bits.
     pub(crate) fn can_be_summed(&self) -> bool {
         let sampled = self.sampled.as_ref().map_or(0, |sampled| sampled.all.bytes);
-        let of = |request: &Request| match request.object {
+        let of = |request: &TraceRequest| match request.object {
             UNCACHABLE => u128::from(request.sent_bytes),
             _ => u128::from(request.bytes) + u128::from(request.sent_bytes),
         };
@@ -62,7 +62,7 @@ impl Requests {
 
     /// Requests for objects without a body.
     pub fn empty(&self) -> u64 {
-        let is_empty = |request: &&Request| {
+        let is_empty = |request: &&TraceRequest| {
             request.object != UNCACHABLE && request.bytes == 0 && request.sent_bytes == 0
         };
         self.drawn_scaled(self.list.iter().filter(is_empty).count() as u64)
@@ -94,7 +94,7 @@ impl Requests {
 
     /// In a sample, requests from this size on are for large objects.
     fn mark_large(&mut self, from_bytes: u64) {
-        let is_large = |request: &Request| request.object != UNCACHABLE && request.bytes >= from_bytes;
+        let is_large = |request: &TraceRequest| request.object != UNCACHABLE && request.bytes >= from_bytes;
         self.large = self.list.iter().map(is_large).collect();
         // An empty list says the same as one of nothing but `false`.
         if !self.large.contains(&true) {
@@ -122,9 +122,9 @@ impl Requests {
 }
 
 /// The numbers of the requests whose object had another size than at its request before.
-fn size_changes_in(list: &[Request], objects: usize) -> impl Iterator<Item = usize> {
+fn size_changes_in(list: &[TraceRequest], objects: usize) -> impl Iterator<Item = usize> {
     let mut sizes = vec![None; objects];
-    let is_changed = move |(_, request): &(usize, &Request)| {
+    let is_changed = move |(_, request): &(usize, &TraceRequest)| {
         let last = sizes.get_mut(request.object as usize);
         last.and_then(|size| size.replace(request.bytes)).is_some_and(|size| size != request.bytes)
     };
@@ -383,7 +383,7 @@ impl RequestCollector {
         let is_uncachable = object == UNCACHABLE && !self.sampler.is_on() && self.labelling.is_none();
         self.sampler.count(sent_bytes, is_uncachable, self.requests.list.len());
         self.last = LastAdded { sent_bytes, is_uncachable, is_kept: true };
-        self.requests.list.push(Request { bytes, sent_bytes, object, at_s });
+        self.requests.list.push(TraceRequest { bytes, sent_bytes, object, at_s });
         if let Some(http) = &mut self.requests.http {
             http.semantics.push(RequestSemantics::PLAIN);
         }

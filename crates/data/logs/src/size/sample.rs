@@ -11,7 +11,7 @@ use assay_base::random::{fold, hash};
 
 use crate::size::counter::HitCounts;
 use crate::size::ids::Ids;
-use crate::size::request::Request;
+use crate::size::request::TraceRequest;
 
 /// Parts of a sample, by hash.
 pub const GROUPS: usize = 12;
@@ -164,7 +164,7 @@ impl Sampled {
     }
 
     /// The part of the sample that a request is in; none of them, if its object is there for its size.
-    pub fn group(&self, request: &Request) -> usize {
+    pub fn group(&self, request: &TraceRequest) -> usize {
         match self.groups.get(request.object as usize) {
             Some(group) => usize::from(*group),
             None => group(self.salt, request.bytes),

@@ -9,7 +9,7 @@ use assay_cache::policy::Admission;
 
 use crate::size::group_by::RequestLabels;
 use crate::size::http::Http;
-use crate::size::requests::{Request, Requests, UNCACHABLE};
+use crate::size::requests::{Requests, TraceRequest, UNCACHABLE};
 use crate::size::sample::{Sampled, is_in_half};
 
 /// Parts of a byte in which memory is counted where the total is below [`MAX_FRACTIONAL_BYTES`]: sizes of objects are rounded to them.
@@ -34,7 +34,8 @@ impl Requests {
     /// A part of a sample, and how many of its requests are in the warm-up if the first `warm_up` of these are. Large objects are in
     /// no group: they are no matter of chance.
     pub fn part_of_sample(&self, sampled: &Sampled, part: SamplePart, warm_up: usize) -> (Self, usize) {
-        let is_in = |request: &Request| part.half.is_none_or(|half| is_in_half(half, sampled.group(request)));
+        let is_in =
+            |request: &TraceRequest| part.half.is_none_or(|half| is_in_half(half, sampled.group(request)));
         let is_kept = |number: usize| {
             let request = &self.list[number];
             if part.only_drawn {
@@ -136,11 +137,11 @@ impl Requests {
     /// objects are drawn like all others ([`SamplePart::only_drawn`]).
     pub fn smallest_known(&self, admission: Admission) -> (u64, u64) {
         let Some(sampled) = &self.sampled else { return (0, 0) };
-        let takes_room = |(number, request): &(usize, &Request)| match admission {
+        let takes_room = |(number, request): &(usize, &TraceRequest)| match admission {
             Admission::UpTo(bytes) => request.bytes <= bytes && sampled.is_drawn(request.object),
             _ => !self.is_large(*number),
         };
-        let is_drawn = |numbered: &(usize, &Request)| {
+        let is_drawn = |numbered: &(usize, &TraceRequest)| {
             numbered.1.object != UNCACHABLE && self.is_counted(numbered.0) && takes_room(numbered)
         };
         let drawn = self.list.iter().enumerate().filter(is_drawn);

@@ -20,7 +20,7 @@ pub use crate::size::counter::{HitCounts, SimulationRules, SimulationTally};
 use crate::size::distance::{BATCH, ReuseDistances, StoredSize};
 use crate::size::http::{self, AllocationTime, CacheSpec};
 use crate::size::policy::Policy;
-use crate::size::requests::{Request, Requests, UNCACHABLE};
+use crate::size::requests::{Requests, TraceRequest, UNCACHABLE};
 
 /// Seed of random replacement: two simulations of the same requests agree.
 const RANDOM_SEED: u64 = 1;
@@ -287,7 +287,7 @@ impl HitsBySize {
     }
 
     #[inline]
-    fn count(&mut self, row: usize, size: usize, request: &Request) {
+    fn count(&mut self, row: usize, size: usize, request: &TraceRequest) {
         let hits = &mut self.hits[row * (self.sizes + 1) + size];
         hits.hits += 1;
         hits.bytes += request.sent_bytes;
@@ -314,7 +314,7 @@ impl HitsBySize {
 fn count_hits(
     requests: &Requests,
     rules: SimulationRules,
-    mut is_hit: impl FnMut(usize, &Request) -> bool,
+    mut is_hit: impl FnMut(usize, &TraceRequest) -> bool,
 ) -> SimulationTally {
     let mut counter = Counter::new(requests, rules);
     for (number, request) in requests.list.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! What the requests of a sample say of all requests of the input: how many of them each stands for, and sums over objects.
 
-use crate::size::requests::{Request, Requests};
+use crate::size::requests::{Requests, TraceRequest};
 use crate::size::sample::Sampled;
 
 impl Requests {
@@ -20,7 +20,7 @@ impl Requests {
     }
 
     /// A sum over the objects of the input, each with its last request.
-    fn sum_of_objects(&self, value: impl Fn(&Request) -> u64) -> u64 {
+    fn sum_of_objects(&self, value: impl Fn(&TraceRequest) -> u64) -> u64 {
         let mut is_seen = vec![false; self.objects];
         let mut sum = 0.0;
         let mut exact = 0u64;

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use super::{MergeError, MergeOptions};
 use crate::part::{JoinedInfo, PartInfo, merge_ranges, overlap, ranges_text};
-use crate::run::{PhaseInfo, RUN_SCHEMA, RunInfo, Verdict};
+use crate::run::{PhaseInfo, RUN_SCHEMA, RunInfo, RunVerdict};
 
 /// Directory of a part, and its `run.json`.
 type NamedPart<'a> = (String, &'a RunInfo);
@@ -138,9 +138,9 @@ fn boundaries(robots: &[&RunInfo], part: &PartInfo) -> Vec<Vec<u32>> {
 }
 
 /// Verdict over all parts; a doubt names its part.
-fn verdict(parts: &[NamedPart<'_>]) -> Verdict {
+fn verdict(parts: &[NamedPart<'_>]) -> RunVerdict {
     let mut all =
-        Verdict { partial: parts.iter().any(|(_, info)| info.verdict.partial), ..Verdict::default() };
+        RunVerdict { partial: parts.iter().any(|(_, info)| info.verdict.partial), ..RunVerdict::default() };
     for (name, info) in parts {
         all.doubts.extend(info.verdict.doubts.iter().cloned().map(|mut doubt| {
             doubt.seen = format!("in part {name}: {}", doubt.seen);

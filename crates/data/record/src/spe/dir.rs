@@ -132,7 +132,7 @@ impl SpeDir {
 
 #[cfg(test)]
 mod tests {
-    use super::super::info::{Ended, How, Target};
+    use super::super::info::{Ended, EvaluationTarget, How};
     use super::*;
 
     #[test]
@@ -144,7 +144,7 @@ mod tests {
         let info = SpeInfo {
             seed: u64::MAX,
             ended: Some(Ended { at_ms: 7, how: How::Failed("no room".into()) }),
-            targets: vec![Target { label: "direct".into(), ..Target::default() }],
+            targets: vec![EvaluationTarget { label: "direct".into(), ..EvaluationTarget::default() }],
             ..SpeInfo::default()
         };
         dir.write_info(&info).unwrap();

@@ -31,7 +31,7 @@ pub struct SpeInfo {
     /// In which order: `permuted`, `fixed`.
     pub turns: String,
     /// The targets: `direct` first, then the proxies.
-    pub targets: Vec<Target>,
+    pub targets: Vec<EvaluationTarget>,
     /// How the Collector was set.
     pub collector: CollectorSettings,
     /// What came of it in all.
@@ -62,7 +62,7 @@ pub enum How {
 /// A target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Target {
+pub struct EvaluationTarget {
     /// What it is called in results.
     pub label: String,
     /// Where it is; none: the Collector.

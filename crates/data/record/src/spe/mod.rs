@@ -26,7 +26,7 @@ mod response;
 
 pub use dir::{SpeDir, SpeDirError};
 pub use exchange::{ExchangeRow, ExchangeWriter, read_exchanges};
-pub use info::{CollectorSettings, Ended, How, SCHEMA, SpeInfo, Target, Totals, Waits};
+pub use info::{CollectorSettings, Ended, EvaluationTarget, How, SCHEMA, SpeInfo, Totals, Waits};
 pub use listener::{ListenerWriter, read_listeners};
 pub use response::{ResponseError, ResponseRow, ResponseWriter, Verdict, for_each_response, read_responses};
 

@@ -21,7 +21,7 @@ const MAX_NEW_VALUES: u16 = 3;
 
 /// Position of a field, or a name, in the table.
 #[derive(Debug, Clone, Copy, Default)]
-struct Slot {
+struct TableSlot {
     /// Number of the entry, counted from 1, modulo 2^32; 0: none. What is found is compared, so that an entry of long ago with the same
     /// number does no harm.
     number: u32,
@@ -34,31 +34,31 @@ struct Slot {
 /// Index of fields, or of names, by their hashes. Few connections have many fields in their tables, and an idle one must not take kilobytes
 /// for all that there could be.
 #[derive(Debug, Default)]
-struct Slots(Vec<Slot>);
+struct Slots(Vec<TableSlot>);
 
 impl Slots {
     /// The place of a hash, if something with the same one is there.
     #[inline]
-    fn get(&mut self, hash: u64) -> Option<&mut Slot> {
+    fn get(&mut self, hash: u64) -> Option<&mut TableSlot> {
         let hash = short(hash);
         let place = place(hash, self.0.len());
         self.0.get_mut(place).filter(|slot| slot.hash == hash && slot.number != 0)
     }
 
     /// Stores an entry of this hash, in a table of so many fields.
-    fn put(&mut self, fields: usize, hash: u64, slot: Slot) {
+    fn put(&mut self, fields: usize, hash: u64, slot: TableSlot) {
         let wanted = (fields * SLOTS_PER_FIELD).next_power_of_two().clamp(FIRST_SLOTS, MOST_SLOTS);
         if self.0.len() < wanted {
             self.grow(wanted);
         }
         let hash = short(hash);
         let place = place(hash, self.0.len());
-        self.0[place] = Slot { hash, ..slot };
+        self.0[place] = TableSlot { hash, ..slot };
     }
 
     /// Grows the index; entries without collisions stay so.
     fn grow(&mut self, wanted: usize) {
-        let before = std::mem::replace(&mut self.0, vec![Slot::default(); wanted]);
+        let before = std::mem::replace(&mut self.0, vec![TableSlot::default(); wanted]);
         for slot in before.into_iter().filter(|slot| slot.number != 0) {
             self.0[place(slot.hash, wanted)] = slot;
         }
@@ -236,7 +236,7 @@ impl Encoder {
         }
         literal(0x40, 6, index, name, value, out);
         let number = self.insert(hash, name, value);
-        self.names.put(self.table.len(), name_hash, Slot { number, new_values, ..Slot::default() });
+        self.names.put(self.table.len(), name_hash, TableSlot { number, new_values, ..TableSlot::default() });
     }
 
     /// A field that would drive out half of the others is not.
@@ -248,7 +248,7 @@ impl Encoder {
     fn insert(&mut self, hash: u64, name: &[u8], value: &[u8]) -> u32 {
         self.table.insert(name, value, Kind::Regular, Kind::Regular);
         let number = self.table.inserted() as u32;
-        self.fields.put(self.table.len(), hash, Slot { number, ..Slot::default() });
+        self.fields.put(self.table.len(), hash, TableSlot { number, ..TableSlot::default() });
         number
     }
 
@@ -262,7 +262,7 @@ impl Encoder {
 
     /// Index of a field with this name, 0: none; and how many values in a row were not in the table.
     fn find_name(&mut self, hash: u64, name: &[u8]) -> (usize, u16) {
-        let Some(&mut Slot { number, new_values, .. }) = self.names.get(hash) else { return (0, 0) };
+        let Some(&mut TableSlot { number, new_values, .. }) = self.names.get(hash) else { return (0, 0) };
         match self.entry(number) {
             Some((index, (seen, _))) if seen == name => (index, new_values),
             _ => (0, 0),
@@ -382,7 +382,11 @@ mod tests {
         assert_eq!((encoder.fields.0.len(), encoder.names.0.len()), (FIRST_SLOTS, 0));
         let (mut slots, mut lengths) = (Slots::default(), Vec::new());
         for number in 1..=100 {
-            slots.put(number, (number as u64) << 32, Slot { number: number as u32, ..Slot::default() });
+            slots.put(
+                number,
+                (number as u64) << 32,
+                TableSlot { number: number as u32, ..TableSlot::default() },
+            );
             lengths.push(slots.0.len());
             for earlier in 1..=number as u32 {
                 let found = slots.get(u64::from(earlier) << 32).map(|slot| slot.number);

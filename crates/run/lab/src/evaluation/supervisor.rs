@@ -14,7 +14,8 @@ use crate::roles::{Role, RoleEvent, RoleKind};
 use crate::{LabError, Mode, ProcessorWaits};
 use assay_protocol::message::{Command, Event};
 use assay_record::spe::{
-    CollectorSettings, DIRECT, Ended, How, ListenerWriter, SCHEMA, SpeDir, SpeInfo, Target, Totals, Waits,
+    CollectorSettings, DIRECT, Ended, EvaluationTarget, How, ListenerWriter, SCHEMA, SpeDir, SpeInfo, Totals,
+    Waits,
 };
 use assay_spe::spec::{Turns, When};
 use tokio::sync::{mpsc, watch};
@@ -375,15 +376,15 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 
 fn info(plan: &SpePlan) -> SpeInfo {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let target = |label: &str, address: Option<SocketAddr>| Target {
+    let target = |label: &str, address: Option<SocketAddr>| EvaluationTarget {
         label: label.to_owned(),
         address: address.map(|address| address.to_string()),
         tls: plan.over_tls.contains_key(label),
-        ..Target::default()
+        ..EvaluationTarget::default()
     };
     let proxies = plan.proxies.iter().map(|proxy| match proxy.choice {
         ProxyChoice::Running(address) => target(&proxy.label, Some(address)),
-        _ => Target { settings: settings(proxy), ..target(&proxy.label, None) },
+        _ => EvaluationTarget { settings: settings(proxy), ..target(&proxy.label, None) },
     });
     SpeInfo {
         schema: SCHEMA,

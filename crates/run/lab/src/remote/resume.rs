@@ -6,7 +6,7 @@ use std::time::Duration;
 use assay_host::metrics;
 use assay_record::dir::RunDir;
 use assay_record::event::RunEvent;
-use assay_record::run::{RunInfo, Verdict};
+use assay_record::run::{RunInfo, RunVerdict};
 
 use super::ResumedRun;
 use super::prepare::addresses;
@@ -152,7 +152,7 @@ pub(crate) fn initial_info(plan: &RunPlan, prepared: &Prepared) -> Result<RunInf
             .map_err(|cause| LabError::plan(ResumeError::Journal { path: journal, cause }))?;
     }
     // Should this coordinator end, too, the next one needs the warnings.
-    info.verdict = Verdict { warnings: plan.warnings.clone(), ..Verdict::default() };
+    info.verdict = RunVerdict { warnings: plan.warnings.clone(), ..RunVerdict::default() };
     info.boundaries.clear();
     for phase in &mut info.phases {
         (phase.start_ms, phase.end_ms) = (None, None);

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use assay_measurement::measured::Series;
 use assay_measurement::own_error::Certainty;
-use assay_record::peak::{Check, Outcome};
+use assay_record::peak::{Check, StepOutcome};
 use assay_record::run::RunInfo;
 
 use super::{Decision, Requirement, RequirementError};
@@ -50,9 +50,9 @@ impl Promise {
 
 fn checked(part: &Requirement, stated: Option<FigureEstimate>) -> Check {
     let outcome = match stated.map(|stated| part.decide(&stated)) {
-        Some(Decision::Held) => Outcome::Kept,
-        Some(Decision::Undecided) => Outcome::Undecided,
-        Some(Decision::Failed | Decision::TooEarly) | None => Outcome::Broken,
+        Some(Decision::Held) => StepOutcome::Kept,
+        Some(Decision::Undecided) => StepOutcome::Undecided,
+        Some(Decision::Failed | Decision::TooEarly) | None => StepOutcome::Broken,
     };
     let in_unit = stated.map(|stated| stated.map(|value| part.metric.in_unit(value)));
     let known = in_unit.filter(|stated| stated.own.certainty != Certainty::Unknown);
@@ -107,17 +107,17 @@ mod tests {
 
     #[test]
     fn every_part_of_a_promise_is_held_against_all_phases_together() {
-        let outcomes = |us| -> Vec<Outcome> {
+        let outcomes = |us| -> Vec<StepOutcome> {
             let seconds = vec![second(0, us), second(1, us)];
             let checks = checks("p99 < 50ms, errors < 0.1%,rate >= 90", seconds, Vec::new());
             checks.iter().map(|check| check.outcome).collect()
         };
-        assert_eq!(outcomes(20_000), [Outcome::Kept; 3]);
-        assert_eq!(outcomes(60_000), [Outcome::Broken, Outcome::Kept, Outcome::Kept]);
+        assert_eq!(outcomes(20_000), [StepOutcome::Kept; 3]);
+        assert_eq!(outcomes(60_000), [StepOutcome::Broken, StepOutcome::Kept, StepOutcome::Kept]);
         let nothing = &checks("p99 < 50ms", Vec::new(), Vec::new())[0];
-        assert!(nothing.outcome == Outcome::Broken && nothing.value.is_none(), "nothing to measure");
+        assert!(nothing.outcome == StepOutcome::Broken && nothing.value.is_none(), "nothing to measure");
         let check = &checks("p99 < 50ms", vec![second(0, 20_000)], Vec::new())[0];
-        assert_eq!((check.limit, check.unit.as_str(), check.outcome), (50.0, "ms", Outcome::Kept));
+        assert_eq!((check.limit, check.unit.as_str(), check.outcome), (50.0, "ms", StepOutcome::Kept));
         assert!((check.value.unwrap() - 20.0).abs() < 0.2, "{check:?}");
     }
 
@@ -130,11 +130,14 @@ mod tests {
             second
         };
         let of = |second, doubts| checks("p99 < 50ms", vec![second], doubts)[0].clone();
-        assert_eq!(of(lost(0), Vec::new()).outcome, Outcome::Kept);
+        assert_eq!(of(lost(0), Vec::new()).outcome, StepOutcome::Kept);
         let open = of(lost(20), Vec::new());
-        assert!(open.outcome == Outcome::Undecided && open.high.is_none(), "{open:?}");
+        assert!(open.outcome == StepOutcome::Undecided && open.high.is_none(), "{open:?}");
         let gone = of(lost(0), vec![Doubt::serious(Reason::RoleFailed, "gone")]);
-        assert!(gone.outcome == Outcome::Undecided && gone.value.is_none() && gone.seen == "?", "{gone:?}");
+        assert!(
+            gone.outcome == StepOutcome::Undecided && gone.value.is_none() && gone.seen == "?",
+            "{gone:?}"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use assay_base::metrics::{Kind, Labels, Unit};
 use assay_measurement::counts::RobotCounts;
-use assay_measurement::declared::{Described, Metric, Unit as DeclaredUnit};
+use assay_measurement::declared::{Described, FieldUnit, Metric};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::interval::open_connections;
 use assay_measurement::ratios::HitRatio;
@@ -42,14 +42,14 @@ impl MetricFamilies {
     }
 
     /// A series of a metric that is declared; the first of a metric makes its family.
-    fn put(&mut self, metric: Metric, meaning: &'static str, unit: DeclaredUnit, number: f64) {
+    fn put(&mut self, metric: Metric, meaning: &'static str, unit: FieldUnit, number: f64) {
         let labels = metric.label.map(|(name, value)| (name, value.to_owned())).into_iter().collect();
         let sample = Sample { labels, value: Value::Number(number) };
         if let Some(family) = self.0.iter_mut().find(|family| family.stem == metric.stem) {
             return family.samples.push(sample);
         }
         let kind = if metric.gauge { Kind::Gauge } else { Kind::Counter };
-        let unit = if unit == DeclaredUnit::Bytes { Unit::Bytes } else { Unit::None };
+        let unit = if unit == FieldUnit::Bytes { Unit::Bytes } else { Unit::None };
         let help = metric.help.map_or_else(|| sentence(meaning).into(), Cow::Borrowed);
         self.0.push(Family { kind, stem: metric.stem, unit, help, samples: vec![sample] });
     }
@@ -103,7 +103,7 @@ pub(crate) fn families(state: &LiveState, now_unix_ms: u64, watching: WatcherSta
     ratios(&mut all, state);
     times(&mut all, state);
     all.declared(&state.levels);
-    all.put(open_connections("origins"), "", DeclaredUnit::Count, state.origin_connections as f64);
+    all.put(open_connections("origins"), "", FieldUnit::Count, state.origin_connections as f64);
     all.declared(&state.origins);
     resources(&mut all, state);
     network(&mut all, state);

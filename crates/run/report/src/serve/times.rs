@@ -71,7 +71,7 @@ impl MetricHistogram for TimeBuckets {
 pub type Family = assay_base::metrics::Family<TimeBuckets>;
 /// A series of one.
 pub type Sample = assay_base::metrics::Sample<TimeBuckets>;
-pub type Value = assay_base::metrics::Value<TimeBuckets>;
+pub type Value = assay_base::metrics::SampleValue<TimeBuckets>;
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use assay_measurement::measured::{Measured, ProxySample};
 use assay_measurement::times::{Burst, TimesRecorder};
 use assay_record::dir::RunDir;
 use assay_record::run::{
-    HostInfo, PhaseInfo, PlacementInfo, PlannedWorkingSet, RUN_SCHEMA, RunInfo, TargetInfo, Verdict,
+    HostInfo, PhaseInfo, PlacementInfo, PlannedWorkingSet, RUN_SCHEMA, RunInfo, RunVerdict, TargetInfo,
     WorkloadInfo,
 };
 use assay_record::series::SeriesWriter;
@@ -89,7 +89,7 @@ pub fn make(story: Story, most_s: u64) -> Run {
     if story == Story::Killed {
         drop(writer);
         info.finished = false;
-        info.verdict = Verdict::default();
+        info.verdict = RunVerdict::default();
     } else {
         writer.finish().unwrap();
     }
@@ -542,10 +542,10 @@ fn phases(story: Story) -> Vec<PhaseInfo> {
         .collect()
 }
 
-fn verdict(story: Story) -> Verdict {
+fn verdict(story: Story) -> RunVerdict {
     let warning = if story == Story::Hostile { HOSTILE } else { "robots and origins shared processor 0" };
     let doubts = own::doubts(story);
-    Verdict {
+    RunVerdict {
         partial: matches!(story, Story::Interrupted | Story::Nothing),
         doubts,
         warnings: vec![warning.into()],

@@ -30,7 +30,7 @@ pub enum FindingLevel {
 
 /// One thing that matters, and how it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct DoctorFinding {
     /// Subject of the finding: `processors`.
     pub topic: &'static str,
     pub standing: FindingLevel,
@@ -40,7 +40,7 @@ pub struct Finding {
     pub mend: Option<String>,
 }
 
-impl Finding {
+impl DoctorFinding {
     fn good(topic: &'static str, seen: impl Into<String>) -> Self {
         Self { topic, standing: FindingLevel::Good, seen: seen.into(), mend: None }
     }
@@ -54,7 +54,7 @@ impl Finding {
     }
 }
 
-pub fn judge(facts: &Facts) -> Vec<Finding> {
+pub fn judge(facts: &Facts) -> Vec<DoctorFinding> {
     let mut findings = vec![processors(facts.processors), other_work(facts)];
     findings.extend(facts.memory_available_bytes.map(memory));
     findings.extend(facts.disk_free_bytes.map(disk));
@@ -73,83 +73,83 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-fn processors(count: usize) -> Finding {
+fn processors(count: usize) -> DoctorFinding {
     let topic = "processors";
     match count {
-        ..FEW_PROCESSORS => Finding::limited(
+        ..FEW_PROCESSORS => DoctorFinding::limited(
             topic,
             "1, which robots, the proxy and origins share: figures of speed have wide intervals",
             "use a machine with two or more; hit ratios and correctness need no more than one",
         ),
-        FEW_PROCESSORS..ENOUGH_PROCESSORS => Finding::good(
+        FEW_PROCESSORS..ENOUGH_PROCESSORS => DoctorFinding::good(
             topic,
             format!("{count}: one for the proxy, the rest for robots and origins together"),
         ),
-        _ => Finding::good(
+        _ => DoctorFinding::good(
             topic,
             format!("{count}: one for the proxy, half of the rest for robots and for origins"),
         ),
     }
 }
 
-fn other_work(facts: &Facts) -> Finding {
+fn other_work(facts: &Facts) -> DoctorFinding {
     let words = facts.activity.describe();
     if facts.activity.is_quiet() {
-        return Finding::good("other work", format!("none that would disturb a run: {words}"));
+        return DoctorFinding::good("other work", format!("none that would disturb a run: {words}"));
     }
-    Finding::limited(
+    DoctorFinding::limited(
         "other work",
         format!("{words}: figures of speed get wider intervals"),
         "assay run … --wait-quiet 60s waits until it is over",
     )
 }
 
-fn memory(available: u64) -> Finding {
+fn memory(available: u64) -> DoctorFinding {
     let seen = format!("{} available", bytes(available));
     if available >= ENOUGH_MEMORY_BYTES {
-        return Finding::good("memory", seen);
+        return DoctorFinding::good("memory", seen);
     }
-    Finding::limited("memory", seen, "smaller caches (--memory 256MB), or end other programs")
+    DoctorFinding::limited("memory", seen, "smaller caches (--memory 256MB), or end other programs")
 }
 
-fn disk(free: u64) -> Finding {
+fn disk(free: u64) -> DoctorFinding {
     let seen = format!("{} free where runs are kept", bytes(free));
     if free >= ENOUGH_DISK_BYTES {
-        return Finding::good("disk", seen);
+        return DoctorFinding::good("disk", seen);
     }
-    Finding::limited(
+    DoctorFinding::limited(
         "disk",
         seen,
         "assay runs remove --keep 10, a smaller store (--disk 256MB), or --run-dir elsewhere",
     )
 }
 
-fn descriptors(most: u64) -> Finding {
+fn descriptors(most: u64) -> DoctorFinding {
     if most == u64::MAX {
-        return Finding::good("descriptors", "as many as wanted for each process");
+        return DoctorFinding::good("descriptors", "as many as wanted for each process");
     }
     let seen = format!("{} for each process", count(most));
     if most >= ENOUGH_DESCRIPTORS {
-        return Finding::good("descriptors", seen);
+        return DoctorFinding::good("descriptors", seen);
     }
-    Finding::limited(
+    DoctorFinding::limited(
         "descriptors",
         format!("{seen}: so many connections at most"),
         "raise `nofile` in /etc/security/limits.conf",
     )
 }
 
-fn ports(first: u16, last: u16) -> Finding {
+fn ports(first: u16, last: u16) -> DoctorFinding {
     let ports = u32::from(last.saturating_sub(first)) + 1;
     let seen = format!("{first} to {last} for connections");
     if ports >= ENOUGH_PORTS {
-        return Finding::good("ports", seen);
+        return DoctorFinding::good("ports", seen);
     }
-    Finding::limited("ports", seen, "sysctl -w net.ipv4.ip_local_port_range='15000 60999'")
+    DoctorFinding::limited("ports", seen, "sysctl -w net.ipv4.ip_local_port_range='15000 60999'")
 }
 
 /// Installed proxies, and those that are not installed.
-fn proxies(all: &[ProxyFact]) -> Vec<Finding> {
+fn proxies(all: &[ProxyFact]) -> Vec<DoctorFinding> {
     let (installed, absent): (Vec<&ProxyFact>, Vec<&ProxyFact>) =
         all.iter().partition(|proxy| proxy.version.is_ok());
     let versions = installed.iter().filter_map(|proxy| {
@@ -158,7 +158,7 @@ fn proxies(all: &[ProxyFact]) -> Vec<Finding> {
         Some(format!("{} {}", proxy.name, version.split(['-', '+']).next().unwrap_or(version)))
     });
     let versions: Vec<String> = std::iter::once("builtin".to_owned()).chain(versions).collect();
-    let mut findings = vec![Finding::good("proxies", versions.join(", "))];
+    let mut findings = vec![DoctorFinding::good("proxies", versions.join(", "))];
     if absent.is_empty() {
         return findings;
     }
@@ -168,37 +168,37 @@ fn proxies(all: &[ProxyFact]) -> Vec<Finding> {
         [] => "install them, or describe where they are (assay proxies show NAME)".to_owned(),
         packages => format!("apt install {}", packages.join(" ")),
     };
-    findings.push(Finding::missing("", format!("not installed: {}", names.join(", ")), mend));
+    findings.push(DoctorFinding::missing("", format!("not installed: {}", names.join(", ")), mend));
     findings
 }
 
 /// Something that needs a right; the reason for a refusal ends with what would help.
-fn right(topic: &'static str, what: &str, refused: &Option<String>) -> Finding {
+fn right(topic: &'static str, what: &str, refused: &Option<String>) -> DoctorFinding {
     match refused {
-        None => Finding::good(topic, what),
+        None => DoctorFinding::good(topic, what),
         Some(why) => {
             let (seen, mend) = why.split_once("; ").unwrap_or((why, "run as root"));
-            Finding::missing(topic, format!("not available ({what}): {seen}"), mend)
+            DoctorFinding::missing(topic, format!("not available ({what}): {seen}"), mend)
         }
     }
 }
 
-fn calibration(kept: usize) -> Finding {
+fn calibration(kept: usize) -> DoctorFinding {
     if kept > 0 {
-        return Finding::good("calibration", format!("{kept} kept here; runs are held against them"));
+        return DoctorFinding::good("calibration", format!("{kept} kept here; runs are held against them"));
     }
-    Finding::limited(
+    DoctorFinding::limited(
         "calibration",
         "none here: reports cannot say how near a run was to what this machine can offer",
         "assay run WORKLOAD --calibrate",
     )
 }
 
-fn browser(is_there: bool) -> Finding {
+fn browser(is_there: bool) -> DoctorFinding {
     if is_there {
-        return Finding::good("browser", "assay open shows reports");
+        return DoctorFinding::good("browser", "assay open shows reports");
     }
-    Finding::limited(
+    DoctorFinding::limited(
         "browser",
         "no program that opens pages was found, or there is no display to show them on",
         "on a desktop: apt install xdg-utils, or set BROWSER; elsewhere, `assay open --print` prints the path of the page",
@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    fn of<'a>(findings: &'a [Finding], topic: &str) -> &'a Finding {
+    fn of<'a>(findings: &'a [DoctorFinding], topic: &str) -> &'a DoctorFinding {
         findings.iter().find(|finding| finding.topic == topic).unwrap_or_else(|| panic!("no {topic}"))
     }
 

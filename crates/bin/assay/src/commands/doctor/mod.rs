@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use self::facts::BROWSERS;
 use self::facts::{Facts, facts};
-use self::judge::{Finding, FindingLevel, judge};
+use self::judge::{DoctorFinding, FindingLevel, judge};
 use crate::exit::{Exit, Failure};
 use crate::{output, run_name};
 
@@ -45,7 +45,7 @@ struct DoctorDocument {
     kernel: String,
     cpu_model: String,
     processors: usize,
-    findings: Vec<Finding>,
+    findings: Vec<DoctorFinding>,
 }
 
 /// Looks at the machine and prints what it found.
@@ -65,7 +65,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-fn document(seen: Facts, findings: Vec<Finding>) -> DoctorDocument {
+fn document(seen: Facts, findings: Vec<DoctorFinding>) -> DoctorDocument {
     DoctorDocument {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
@@ -77,10 +77,10 @@ fn document(seen: Facts, findings: Vec<Finding>) -> DoctorDocument {
 }
 
 /// One screen: a line for each finding, and below it what would fix it.
-fn text(seen: &Facts, findings: &[Finding]) -> String {
+fn text(seen: &Facts, findings: &[DoctorFinding]) -> String {
     let model = if seen.cpu_model.is_empty() { "processors of an unknown model" } else { &seen.cpu_model };
     let head = format!("Assay {} on Linux {}, {model}\n\n", env!("CARGO_PKG_VERSION"), seen.kernel);
-    let line = |finding: &Finding| {
+    let line = |finding: &DoctorFinding| {
         let mark = match finding.standing {
             FindingLevel::Good => "ok",
             FindingLevel::Limited => "limited",

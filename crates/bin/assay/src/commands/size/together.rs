@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use assay_lab::mode::PeerRelation;
 use assay_lab::topology::Topology;
-use assay_logs::size::cooperate::{Hierarchy, Node};
+use assay_logs::size::cooperate::{CacheNode, Hierarchy};
 use assay_logs::size::layout::Layout;
 use assay_logs::size::policy::{Policy, Replacement};
 use assay_workload::cache_assignment::{Share, assign_caches};
@@ -108,7 +108,7 @@ fn of_topology(
     Ok(CooperationPlan { hierarchy, model: Some(model) })
 }
 
-fn node(topology: &Topology, place: usize, proxy_dirs: &[PathBuf]) -> Result<Node, Failure> {
+fn node(topology: &Topology, place: usize, proxy_dirs: &[PathBuf]) -> Result<CacheNode, Failure> {
     let cache = &topology.caches[place];
     let peers = |relation: PeerRelation| {
         cache
@@ -118,7 +118,7 @@ fn node(topology: &Topology, place: usize, proxy_dirs: &[PathBuf]) -> Result<Nod
             .map(|bond| bond.to)
             .collect::<Vec<_>>()
     };
-    Ok(Node {
+    Ok(CacheNode {
         name: cache.name.clone(),
         capacity_bytes: cache.capacity_bytes(),
         layout: CacheModel::from_description(cache.proxy(), proxy_dirs)?.layout,

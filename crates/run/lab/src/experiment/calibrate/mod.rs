@@ -144,7 +144,7 @@ struct Calibrator<'a> {
 struct StepOutcome {
     figures: StepFigures,
     limit: Option<LoadLimit>,
-    verdict: assay_record::run::Verdict,
+    verdict: assay_record::run::RunVerdict,
 }
 
 impl<'a> Calibrator<'a> {

@@ -11,7 +11,7 @@ use assay_measurement::interval::{HostInterval, RobotInterval};
 use assay_measurement::measured::Measured;
 use assay_protocol::message::PhaseEvent;
 use assay_record::event::RunEvent;
-use assay_record::run::Verdict;
+use assay_record::run::RunVerdict;
 
 use super::flat::FLAT_PHASE;
 
@@ -157,7 +157,7 @@ impl StepObserver {
 /// The worst doubt that touches the flat phase and says that the load was too high. What is only worth knowing is
 /// mostly the machine's and not the load's. But lateness is what a target with fast responses would be judged by, however
 /// long these origins think; unless a bare timer was no better.
-fn worst(verdict: &Verdict) -> Option<&Doubt> {
+fn worst(verdict: &RunVerdict) -> Option<&Doubt> {
     let touches = |doubt: &&Doubt| doubt.phases.is_empty() || doubt.phases.contains(&FLAT_PHASE);
     let unquiet = verdict.doubts.iter().any(|doubt| doubt.reason == Reason::Unquiet);
     let counts = |doubt: &&Doubt| doubt.serious || (doubt.reason == Reason::Late && !unquiet);
@@ -258,7 +258,7 @@ impl Processors {
 }
 
 /// Reason why a load was not carried; none: it was.
-pub fn limit(verdict: &Verdict, figures: &StepFigures, processors: Processors) -> Option<LoadLimit> {
+pub fn limit(verdict: &RunVerdict, figures: &StepFigures, processors: Processors) -> Option<LoadLimit> {
     if let Some(doubt) = worst(verdict) {
         return Some(of_doubt(doubt));
     }
@@ -274,7 +274,7 @@ pub fn limit(verdict: &Verdict, figures: &StepFigures, processors: Processors) -
 }
 
 /// Limit that kept best-effort robots from a higher rate.
-pub fn best_effort_limit(verdict: &Verdict, figures: &StepFigures, processors: Processors) -> LoadLimit {
+pub fn best_effort_limit(verdict: &RunVerdict, figures: &StepFigures, processors: Processors) -> LoadLimit {
     match worst(verdict) {
         Some(doubt) => of_doubt(doubt),
         None => processors.limit(figures, "there are too few robots, or connections of theirs, to use more"),
@@ -371,8 +371,8 @@ mod tests {
     fn a_load_is_carried_when_nothing_serious_touches_it_and_all_was_completed() {
         let figures = heard(vec![robots(FLAT_PHASE, 1000, 995, 0)]);
         let doubt = |phases: Vec<u16>| Doubt { phases, ..Doubt::serious(Reason::Starved, "x") };
-        let verdict = |doubts: Vec<Doubt>| Verdict { doubts, ..Verdict::default() };
-        let limit = |verdict: &Verdict, figures: &StepFigures| limit(verdict, figures, APART);
+        let verdict = |doubts: Vec<Doubt>| RunVerdict { doubts, ..RunVerdict::default() };
+        let limit = |verdict: &RunVerdict, figures: &StepFigures| limit(verdict, figures, APART);
         assert_eq!(limit(&verdict(vec![]), &figures), None);
         assert_eq!(limit(&verdict(vec![doubt(vec![0])]), &figures), None, "the rise does not count");
         let known = |reason| limit(&verdict(vec![Doubt::worth_knowing(reason, "x")]), &figures);
@@ -393,7 +393,7 @@ mod tests {
         let figures = StepFigures { robots_cpus: 0.95, origins_cpus: 0.5, ..StepFigures::default() };
         let name = |cpus, shared| {
             let processors = Processors { robots: cpus, origins: cpus, shared, ..APART };
-            best_effort_limit(&Verdict::default(), &figures, processors).name
+            best_effort_limit(&RunVerdict::default(), &figures, processors).name
         };
         assert_eq!((name(1, false), name(2, false)), ("saturated".into(), WORKLOAD.into()));
         assert_eq!((name(1, true), name(2, true)), ("saturated".into(), WORKLOAD.into()));
@@ -409,7 +409,7 @@ mod tests {
             wanted_cpus: 1.9,
             ..StepFigures::default()
         };
-        let found = limit(&Verdict::default(), &figures, APART).unwrap();
+        let found = limit(&RunVerdict::default(), &figures, APART).unwrap();
         assert_eq!(found.name, "starved");
         assert!(found.seen.starts_with("50.0 % of what was due was completed"), "{found:?}");
     }

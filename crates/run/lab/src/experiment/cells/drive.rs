@@ -11,7 +11,7 @@ use assay_measurement::doubt::Extent;
 use assay_record::dir::RunDir;
 use assay_record::event::RunEvent;
 use assay_record::experiment::{CellInfo, CellState, ExperimentInfo};
-use assay_record::run::{FleetInfo, RunInfo, Verdict};
+use assay_record::run::{FleetInfo, RunInfo, RunVerdict};
 use assay_workload::model::Workload;
 use assay_workload::timeline::Timeline;
 use tokio::sync::{mpsc, watch};
@@ -432,7 +432,7 @@ where
     fn judge_numbers(
         &mut self,
         unknown: &[String],
-        verdict: &Verdict,
+        verdict: &RunVerdict,
         tries: u32,
     ) -> (CellState, Option<String>, bool) {
         if unknown.is_empty() {
@@ -487,7 +487,7 @@ fn refusal(refused: BTreeSet<String>) -> String {
 }
 
 /// Numbers that are unknown of a run that cannot be summarised.
-fn all_unknown(verdict: &Verdict) -> Vec<String> {
+fn all_unknown(verdict: &RunVerdict) -> Vec<String> {
     let names = match verdict.leaves_unknown() {
         Extent::Nothing => "",
         Extent::Times => "times and rates",
@@ -496,7 +496,7 @@ fn all_unknown(verdict: &Verdict) -> Vec<String> {
     Some(names.to_owned()).into_iter().filter(|names| !names.is_empty()).collect()
 }
 
-fn unknown_reason(unknown: &[String], verdict: &Verdict) -> String {
+fn unknown_reason(unknown: &[String], verdict: &RunVerdict) -> String {
     let unknown = unknown.join(", ");
     match worst(&verdict.doubts) {
         Some(doubt) => format!("unknown: {unknown}; {}", doubt.seen),

@@ -134,7 +134,7 @@ fn wait_again(dir: &ExperimentDir, cell: &mut CellInfo, why: &str) -> Result<(),
 
 #[cfg(test)]
 mod tests {
-    use assay_record::run::{RUN_SCHEMA, RunInfo, Verdict};
+    use assay_record::run::{RUN_SCHEMA, RunInfo, RunVerdict};
 
     use super::*;
 
@@ -206,7 +206,7 @@ mod tests {
         let held = remote::lock_run_dir(&run_dir).unwrap();
         assert!(state(&whole).unwrap_err().to_string().contains("still goes on"));
         drop(held);
-        let verdict = Verdict { partial: true, ..Verdict::default() };
+        let verdict = RunVerdict { partial: true, ..RunVerdict::default() };
         assert_eq!(state(&RunInfo { verdict, ..whole }).unwrap(), CellState::Waiting);
     }
 

@@ -2,7 +2,7 @@
 
 use assay_host::link::LinkSettings;
 use assay_measurement::measured::Series;
-use assay_record::peak::{Outcome, Peak, Step, Suspect};
+use assay_record::peak::{Peak, Step, StepOutcome, Suspect};
 use assay_record::run::RunInfo;
 
 /// So much of something is all of it.
@@ -13,8 +13,10 @@ const ONE_THREAD: f64 = 1.05;
 /// The step that tells: the last one at the lowest rate that was not kept; where all were, the highest.
 pub(super) fn telling_step(peak: &Peak) -> Option<&Step> {
     let above = peak.peak_per_s.unwrap_or(0.0);
-    let broken =
-        peak.steps.iter().filter(|step| step.outcome != Outcome::Kept && step.offered_per_s > above * 0.98);
+    let broken = peak
+        .steps
+        .iter()
+        .filter(|step| step.outcome != StepOutcome::Kept && step.offered_per_s > above * 0.98);
     let lowest = broken.rev().min_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
     lowest.or_else(|| peak.steps.iter().max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s)))
 }
@@ -66,7 +68,7 @@ fn own(series: &Series, window: &StepWindow, step: &Step) -> Option<Suspect> {
         .max_by(|a, b| a.0.total_cmp(&b.0));
     let (used, role) = busiest?;
     let mut seen = format!("a thread of {role} was busy {} of a second at most", percent(used));
-    if step.outcome == Outcome::Undecided {
+    if step.outcome == StepOutcome::Undecided {
         // Late is not used up: whose work kept it waiting, this does not say.
         seen = format!("{}; {seen}", step.why);
     }
@@ -163,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    fn step(rate_per_s: f64, outcome: Outcome) -> Step {
+    fn step(rate_per_s: f64, outcome: StepOutcome) -> Step {
         Step { rate_per_s, offered_per_s: rate_per_s, from_ms: 5000, to_ms: 7000, outcome, ..Step::default() }
     }
 
@@ -200,7 +202,7 @@ mod tests {
     fn first(series: &Series, cpus: &[u32]) -> String {
         let placed = PlacementInfo { role: "proxy".into(), cpus: cpus.to_vec(), ..PlacementInfo::default() };
         let info = RunInfo { placement: vec![placed], ..RunInfo::default() };
-        suspects(&info, series, &step(100.0, Outcome::Broken))[0].name.clone()
+        suspects(&info, series, &step(100.0, StepOutcome::Broken))[0].name.clone()
     }
 
     #[test]
@@ -214,7 +216,7 @@ mod tests {
 
     #[test]
     fn assay_is_not_used_up_where_it_was_only_late() {
-        let late = Step { why: "late".into(), ..step(100.0, Outcome::Undecided) };
+        let late = Step { why: "late".into(), ..step(100.0, StepOutcome::Undecided) };
         let all = suspects(&RunInfo::default(), &series(600_000, 100, 50_000), &late);
         let own = all.iter().find(|suspect| suspect.name == "assay").unwrap();
         assert!(!own.is_full && own.seen.starts_with("late; ") && own.seen.contains("busy 5 %"), "{own:?}");
@@ -225,16 +227,18 @@ mod tests {
     #[test]
     fn the_step_that_tells_is_the_lowest_that_was_not_kept_above_the_peak() {
         let steps = [
-            (400.0, Outcome::Broken),
-            (100.0, Outcome::Kept),
-            (90.0, Outcome::Broken),
-            (110.0, Outcome::Broken),
+            (400.0, StepOutcome::Broken),
+            (100.0, StepOutcome::Kept),
+            (90.0, StepOutcome::Broken),
+            (110.0, StepOutcome::Broken),
         ];
         let steps = steps.map(|(rate, outcome)| step(rate, outcome)).to_vec();
         let peak = Peak { peak_per_s: Some(100.0), steps, ..Peak::default() };
         assert_eq!(telling_step(&peak).unwrap().rate_per_s, 110.0);
-        let all =
-            Peak { steps: vec![step(10.0, Outcome::Kept), step(20.0, Outcome::Kept)], ..Peak::default() };
+        let all = Peak {
+            steps: vec![step(10.0, StepOutcome::Kept), step(20.0, StepOutcome::Kept)],
+            ..Peak::default()
+        };
         assert_eq!(telling_step(&all).unwrap().rate_per_s, 20.0);
     }
 }

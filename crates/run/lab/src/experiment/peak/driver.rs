@@ -8,7 +8,7 @@ use assay_measurement::measured::Measured;
 use assay_protocol::message::{Command, PhaseEvent};
 use assay_record::dir::RunDir;
 use assay_record::event::{RunEvent, Stage};
-use assay_record::peak::{Outcome, Peak, Step};
+use assay_record::peak::{Peak, Step, StepOutcome};
 use assay_record::run::RunInfo;
 use tokio::sync::mpsc;
 
@@ -205,16 +205,18 @@ impl Driver {
         let given_per_s = if step.offered_per_s > 0.0 { step.offered_per_s } else { rate_per_s };
         let outcome = step.outcome;
         match outcome {
-            Outcome::Undecided if self.repeats < MOST_REPEATS => self.again = Some((rate_per_s, given_per_s)),
-            Outcome::Undecided => self.step_showed(given_per_s, StepResult::Doubtful),
-            Outcome::Kept => self.step_showed(given_per_s, StepResult::Kept),
-            Outcome::Broken => self.step_showed(given_per_s, StepResult::Broken),
+            StepOutcome::Undecided if self.repeats < MOST_REPEATS => {
+                self.again = Some((rate_per_s, given_per_s))
+            }
+            StepOutcome::Undecided => self.step_showed(given_per_s, StepResult::Doubtful),
+            StepOutcome::Kept => self.step_showed(given_per_s, StepResult::Kept),
+            StepOutcome::Broken => self.step_showed(given_per_s, StepResult::Broken),
         }
         self.steps.push(step.clone());
         self.notify(PeakEvent::Tried(step));
         // A queue that is left would make the next step look worse, and a queue that grows hides among those that wait already.
         let is_last = self.again.is_none() && self.search.next().is_none();
-        if outcome == Outcome::Kept && !leaves_queue || is_last {
+        if outcome == StepOutcome::Kept && !leaves_queue || is_last {
             return self.next(now_ms);
         }
         let kept = self.search.bracket().kept.map(|kept| REST_SHARE * kept.min(rate_per_s));
@@ -323,7 +325,7 @@ mod tests {
         let judge: PromiseJudge = Box::new(|window: &MeasurementWindow<'_>| {
             let longest =
                 window.robots.iter().map(|interval| interval.times.miss.response.max_us).max().unwrap_or(0);
-            let outcome = if longest < 50_000 { Outcome::Kept } else { Outcome::Broken };
+            let outcome = if longest < 50_000 { StepOutcome::Kept } else { StepOutcome::Broken };
             let seen = format!("{longest} µs");
             vec![Check { text: "max < 50ms".into(), seen, outcome, ..Check::default() }]
         });
@@ -370,7 +372,7 @@ mod tests {
             assert!((found / limit - 1.0).abs() < 0.03, "{found} for {limit}");
             assert!(peak.is_confirmed && peak.broken_per_s.unwrap() >= found, "{peak:?}");
             let rests = events.iter().filter(|event| matches!(event, PeakEvent::Resting { .. })).count();
-            let broken = peak.steps.iter().filter(|step| step.outcome == Outcome::Broken).count();
+            let broken = peak.steps.iter().filter(|step| step.outcome == StepOutcome::Broken).count();
             assert!(rests >= broken - 1 && broken >= 3, "{rests} rests after {broken} broken steps");
             assert_eq!(peak.ended, SETTLED);
         }

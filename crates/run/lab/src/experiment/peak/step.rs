@@ -6,7 +6,7 @@ use assay_measurement::doubt::{Doubt, Reason};
 use assay_measurement::histogram::{Histogram, MAX_US};
 use assay_measurement::measured::Measured;
 use assay_measurement::ratios::ratio;
-use assay_record::peak::{Check, Outcome, Step};
+use assay_record::peak::{Check, Step, StepOutcome};
 use assay_record::run::{PhaseInfo, RunInfo};
 
 use super::{MeasurementWindow, PromiseJudge, SEARCH_PHASE, backlog};
@@ -230,7 +230,7 @@ pub(super) fn step(measured: &StepEvidence<'_>, judge: &mut PromiseJudge) -> Ste
 
 /// Judgement of a step.
 struct StepJudgement {
-    outcome: Outcome,
+    outcome: StepOutcome,
     checks: Vec<Check>,
     /// Reason why it was not kept.
     why: String,
@@ -245,7 +245,7 @@ struct StepJudgement {
 /// late.
 fn judge_evidence(measured: &StepEvidence<'_>, due: u64, judge: &mut PromiseJudge) -> StepJudgement {
     let (checks, over_all) = (judge(&measured.in_time), judge(&measured.all));
-    let undecided = |checks, why| StepJudgement { outcome: Outcome::Undecided, checks, why };
+    let undecided = |checks, why| StepJudgement { outcome: StepOutcome::Undecided, checks, why };
     // Whether it was kept or not: errors of Assay's own are among those that are counted.
     if let Some(doubt) = find(measured.doubts, &NOT_REQUESTED) {
         return undecided(checks, doubt.seen.clone());
@@ -258,23 +258,23 @@ fn judge_evidence(measured: &StepEvidence<'_>, due: u64, judge: &mut PromiseJudg
     let behind = |late_us| backlog::fell_behind(&measured.with_before, late_us);
     // The seconds in which Assay was in time first: their numbers are more telling.
     for checks in [checks.clone(), over_all.clone()] {
-        let broken = outcome_texts(&checks, Outcome::Broken);
+        let broken = outcome_texts(&checks, StepOutcome::Broken);
         if !broken.is_empty() {
             return StepJudgement {
-                outcome: Outcome::Broken,
+                outcome: StepOutcome::Broken,
                 why: broken.into_iter().chain(behind(late_us)).collect::<Vec<_>>().join("; "),
                 checks,
             };
         }
     }
     if let Some(why) = behind(late_us) {
-        return StepJudgement { outcome: Outcome::Broken, checks, why };
+        return StepJudgement { outcome: StepOutcome::Broken, checks, why };
     }
     // What is no time is judged over all seconds: errors of a late second are the target's as well.
     let (times, _): (Vec<Check>, Vec<Check>) = checks.iter().cloned().partition(|check| check.unit == "ms");
     let (_, no_times): (Vec<Check>, Vec<Check>) = over_all.into_iter().partition(|check| check.unit == "ms");
-    let mut open = outcome_texts(&times, Outcome::Undecided);
-    open.extend(outcome_texts(&no_times, Outcome::Undecided));
+    let mut open = outcome_texts(&times, StepOutcome::Undecided);
+    open.extend(outcome_texts(&no_times, StepOutcome::Undecided));
     if let Some(words) = behind(0) {
         let excuse = waited.map_or_else(
             || format!("Assay was late by up to {:.1} ms", measured.most_late_us as f64 / 1e3),
@@ -287,12 +287,12 @@ fn judge_evidence(measured: &StepEvidence<'_>, due: u64, judge: &mut PromiseJudg
         // What the target did not keep even so is broken.
         open.push(format!("only {due} of {requested:.0} requests came due"));
     }
-    let outcome = if open.is_empty() { Outcome::Kept } else { Outcome::Undecided };
+    let outcome = if open.is_empty() { StepOutcome::Kept } else { StepOutcome::Undecided };
     StepJudgement { outcome, checks, why: open.join("; ") }
 }
 
 /// Values of the promise's parts with this outcome, in words.
-fn outcome_texts(checks: &[Check], outcome: Outcome) -> Vec<String> {
+fn outcome_texts(checks: &[Check], outcome: StepOutcome) -> Vec<String> {
     let of_it = checks.iter().filter(|check| check.outcome == outcome);
     of_it.map(|check| format!("{}: {}", check.text, check.seen)).collect()
 }
@@ -329,9 +329,9 @@ mod tests {
             let us = times.quantile_us(0.99).unwrap_or(0);
             let check = |text: &str, unit: &str, [least, most]: [u64; 2], limit| {
                 let outcome = match () {
-                    () if most < limit => Outcome::Kept,
-                    () if least >= limit => Outcome::Broken,
-                    () => Outcome::Undecided,
+                    () if most < limit => StepOutcome::Kept,
+                    () if least >= limit => StepOutcome::Broken,
+                    () => StepOutcome::Undecided,
                 };
                 let seen = format!("{least}–{most}");
                 Check { text: text.into(), seen, outcome, unit: unit.into(), ..Check::default() }
@@ -372,7 +372,10 @@ mod tests {
             second(4, 1, 9, 9, 1),
         ];
         let step = of(&events, 0, Vec::new());
-        assert_eq!((step.offered_per_s, step.completed_per_s, step.outcome), (102.0, 101.0, Outcome::Kept));
+        assert_eq!(
+            (step.offered_per_s, step.completed_per_s, step.outcome),
+            (102.0, 101.0, StepOutcome::Kept)
+        );
         assert_eq!((step.from_ms, step.to_ms, step.p50_ms.map(f64::round)), (2000, 4000, Some(2.0)));
     }
 
@@ -380,7 +383,7 @@ mod tests {
     fn a_target_that_falls_behind_breaks_every_promise() {
         let events = [second(2, 1, 100, 90, 2000), second(3, 1, 100, 90, 2000)];
         let step = of(&events, 0, Vec::new());
-        assert_eq!(step.outcome, Outcome::Broken);
+        assert_eq!(step.outcome, StepOutcome::Broken);
         assert!(step.why.contains("90.0 % of what came due"), "{}", step.why);
     }
 
@@ -388,13 +391,13 @@ mod tests {
     fn a_number_on_both_sides_of_its_limit_leaves_a_step_undecided_and_one_on_one_side_does_not() {
         let slow = |us| [second(2, 1, 100, 100, us), second(3, 1, 100, 100, us)];
         let outcome = |us, late_us| of(&slow(us), late_us, Vec::new()).outcome;
-        assert_eq!(outcome(7000, 0), Outcome::Broken);
-        assert_eq!(outcome(7000, 1500), Outcome::Broken, "5.5 ms would have been too long as well");
-        assert_eq!(outcome(7000, 2500), Outcome::Undecided);
-        assert_eq!(outcome(4000, 2500), Outcome::Kept, "with all lateness in it");
+        assert_eq!(outcome(7000, 0), StepOutcome::Broken);
+        assert_eq!(outcome(7000, 1500), StepOutcome::Broken, "5.5 ms would have been too long as well");
+        assert_eq!(outcome(7000, 2500), StepOutcome::Undecided);
+        assert_eq!(outcome(4000, 2500), StepOutcome::Kept, "with all lateness in it");
         let step = of(&slow(7000), 2500, Vec::new());
         assert!(
-            step.why.starts_with("p99 < 5ms: 4") && step.checks[1].outcome == Outcome::Kept,
+            step.why.starts_with("p99 < 5ms: 4") && step.checks[1].outcome == StepOutcome::Kept,
             "{}",
             step.why
         );
@@ -405,12 +408,15 @@ mod tests {
     fn a_queue_that_lateness_explains_leaves_a_step_undecided() {
         let events = [second(2, 1, 100, 100, 2000), second(3, 1, 100, 80, 2000)];
         let outcome = |late_us| of(&events, late_us, Vec::new()).outcome;
-        assert_eq!([0, 50_000, 300_000].map(outcome), [Outcome::Broken, Outcome::Broken, Outcome::Undecided]);
+        assert_eq!(
+            [0, 50_000, 300_000].map(outcome),
+            [StepOutcome::Broken, StepOutcome::Broken, StepOutcome::Undecided]
+        );
         assert!(of(&events, 300_000, Vec::new()).why.contains("late by up to 300.0 ms"));
         let stolen = vec![Doubt::serious(Reason::Stolen, "the hypervisor took it")];
         let step = of(&events, 0, stolen);
         assert!(
-            step.outcome == Outcome::Undecided && step.why.contains("the hypervisor took it"),
+            step.outcome == StepOutcome::Undecided && step.why.contains("the hypervisor took it"),
             "{}",
             step.why
         );
@@ -420,23 +426,23 @@ mod tests {
     fn errors_of_the_target_are_never_excused_by_lateness() {
         let late = || vec![Doubt::serious(Reason::Late, "late"), Doubt::serious(Reason::Starved, "starved")];
         let step = of(&[failing(2, 38), failing(3, 38)], 3_000_000, late());
-        assert_eq!((step.outcome, step.error_share), (Outcome::Broken, 0.38));
-        assert_eq!(of(&[failing(2, 1), failing(3, 0)], 500_000, late()).outcome, Outcome::Broken);
+        assert_eq!((step.outcome, step.error_share), (StepOutcome::Broken, 0.38));
+        assert_eq!(of(&[failing(2, 1), failing(3, 0)], 500_000, late()).outcome, StepOutcome::Broken);
         let stolen = vec![Doubt::serious(Reason::Stolen, "stolen")];
-        assert_eq!(of(&[failing(2, 38), failing(3, 38)], 0, stolen).outcome, Outcome::Broken);
+        assert_eq!(of(&[failing(2, 38), failing(3, 38)], 0, stolen).outcome, StepOutcome::Broken);
     }
 
     #[test]
     fn a_load_that_was_not_given_is_no_load_that_was_kept() {
         let fine = [second(2, 1, 100, 100, 2000), second(3, 1, 100, 100, 2000)];
         let ports = || vec![Doubt::serious(Reason::Ports, "no port was left")];
-        assert_eq!(of(&fine, 0, ports()).outcome, Outcome::Undecided);
-        assert_eq!(of(&[failing(2, 38), failing(3, 38)], 0, ports()).outcome, Outcome::Undecided);
+        assert_eq!(of(&fine, 0, ports()).outcome, StepOutcome::Undecided);
+        assert_eq!(of(&[failing(2, 38), failing(3, 38)], 0, ports()).outcome, StepOutcome::Undecided);
         let half = [second(2, 1, 30, 30, 2000), second(3, 1, 30, 30, 2000)];
         assert_eq!(of(&half, 0, Vec::new()).why, "only 60 of 200 requests came due");
         assert_eq!(
             of(&[failing(2, 40)], 0, Vec::new()).outcome,
-            Outcome::Broken,
+            StepOutcome::Broken,
             "less was too much already"
         );
         assert_eq!(of(&[], 0, Vec::new()).why, "no request came due");

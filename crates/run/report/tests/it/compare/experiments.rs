@@ -12,7 +12,7 @@ use assay_record::dir::RunDir;
 use assay_record::experiment::{
     CellInfo, CellState, ConditionInfo, EXPERIMENT_SCHEMA, ExperimentInfo, SubjectInfo,
 };
-use assay_record::run::{PhaseInfo, RUN_SCHEMA, RunInfo, TargetInfo, Verdict, WorkloadInfo};
+use assay_record::run::{PhaseInfo, RUN_SCHEMA, RunInfo, RunVerdict, TargetInfo, WorkloadInfo};
 use assay_record::series::SeriesWriter;
 use assay_record::xact_log::XactLog;
 use assay_report::compare::{self as compare, Comparison};
@@ -266,7 +266,7 @@ fn head(workload: &str, kind: &Kind, repetition: u32, phases: Vec<PhaseInfo>) ->
         },
         phases,
         own_errors: true,
-        verdict: Verdict::default(),
+        verdict: RunVerdict::default(),
         finished: true,
         ..RunInfo::default()
     }

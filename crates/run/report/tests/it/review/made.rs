@@ -5,8 +5,8 @@ use std::path::Path;
 
 use assay_protocol::evaluation::ListenerRow;
 use assay_record::spe::{
-    CollectorSettings, Ended, How, ListenerWriter, ResponseError, ResponseRow, ResponseWriter, SpeDir,
-    SpeInfo, Target, Totals, Verdict,
+    CollectorSettings, Ended, EvaluationTarget, How, ListenerWriter, ResponseError, ResponseRow,
+    ResponseWriter, SpeDir, SpeInfo, Totals, Verdict,
 };
 
 use assay_testbed::pages::HOSTILE;
@@ -64,7 +64,7 @@ pub fn response(request: u64, target: u16) -> ResponseRow {
 
 /// What is said of the evaluation as a whole.
 pub fn info() -> SpeInfo {
-    let target = |label: &&str| Target {
+    let target = |label: &&str| EvaluationTarget {
         label: (*label).to_owned(),
         address: (*label != "direct").then(|| "127.0.0.1:3128".to_owned()),
         tls: *label == "swift",

@@ -7,7 +7,7 @@ mod world;
 use assay_base::random::Rng;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::measured::Measured;
-use assay_record::peak::{Check, Outcome, Peak};
+use assay_record::peak::{Check, Peak, StepOutcome};
 use tokio::sync::mpsc;
 
 use self::target::{SimulatedTarget, TargetModel};
@@ -37,11 +37,11 @@ fn judge(promised: TrialPromise) -> PromiseJudge {
         let late_us = delayed_us(window);
         let limit_us = promised.p99_s * 1e6;
         let p99 = match (p99_us as f64, p99_us.saturating_sub(late_us) as f64) {
-            (seen_us, _) if seen_us < limit_us => Outcome::Kept,
-            (_, least_us) if least_us >= limit_us => Outcome::Broken,
-            _ => Outcome::Undecided,
+            (seen_us, _) if seen_us < limit_us => StepOutcome::Kept,
+            (_, least_us) if least_us >= limit_us => StepOutcome::Broken,
+            _ => StepOutcome::Undecided,
         };
-        let errors = if share < promised.errors { Outcome::Kept } else { Outcome::Broken };
+        let errors = if share < promised.errors { StepOutcome::Kept } else { StepOutcome::Broken };
         let check = |text: &str, unit: &str, seen: String, outcome| Check {
             text: text.into(),
             seen,
@@ -196,7 +196,7 @@ impl TrialScore {
         self.moved += usize::from(peak.shift.is_some());
         self.may_have += usize::from(peak.ended.contains("may have moved"));
         self.steps += peak.steps.len();
-        self.undecided += peak.steps.iter().filter(|step| step.outcome == Outcome::Undecided).count();
+        self.undecided += peak.steps.iter().filter(|step| step.outcome == StepOutcome::Undecided).count();
         self.repeated += peak.steps.iter().filter(|step| step.repeats > 0).count();
         self.took_s += took_s;
         self.bias += middle.ln();
