@@ -148,7 +148,7 @@ pub struct Gate {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Outcome")]
 pub enum GateOutcome {
-    /// Numbers of runs are not known because of Assay or the lab: they are no gate.
+    /// Numbers of runs are not known, because of Assay or the lab or because the runs cannot be read: they are no gate.
     Invalid,
     /// Something that should be compared could not be.
     #[default]

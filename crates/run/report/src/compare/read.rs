@@ -15,6 +15,7 @@ use super::numbers::{self, MetricValues};
 use super::scope::{self, Scope};
 use super::settings::{RequestIdentity, RunHead};
 use crate::ReportError;
+use crate::document::Summary;
 use crate::tally;
 
 /// A cell that counts.
@@ -158,14 +159,21 @@ pub fn read_all(mut info: ExperimentInfo, dir: Option<&Path>, liberties: Compare
         experiment.runs.push(run);
         match read {
             Ok(read) => experiment.cells.push(read),
-            Err(error) => experiment.left_out.push(ExcludedCell {
-                cell: cell.id.clone(),
-                workload: cell.workload.clone(),
-                subject: cell.subject.clone(),
-                condition: cell.condition.clone(),
-                repetition: cell.repetition,
-                why: error.to_string(),
-            }),
+            Err(error) => {
+                let there = cell.run.as_ref().and_then(|run| RunDir::open(&dir.join(run)).ok());
+                let there = there.and_then(|run| Summary::from_run(&run).ok());
+                experiment.left_out.push(ExcludedCell {
+                    cell: cell.id.clone(),
+                    workload: cell.workload.clone(),
+                    subject: cell.subject.clone(),
+                    condition: cell.condition.clone(),
+                    repetition: cell.repetition,
+                    why: error.to_string(),
+                    errors: there.as_ref().map_or(0, |run| run.total.errors.of(|kind| !kind.is_own())),
+                    are_errors_known: cell.state == CellState::Waiting
+                        || there.is_some_and(|run| !run.partial),
+                });
+            }
         }
     }
     experiment.info.cells = cells;

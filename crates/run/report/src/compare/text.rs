@@ -39,7 +39,7 @@ fn conclusion(question: &str, mood: Mood, text: String) -> Conclusion {
     Conclusion { question: question.to_owned(), mood, text }
 }
 
-fn plural(count: usize, one: &str, many: &str) -> String {
+pub(super) fn plural(count: usize, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{} {many}", format::count(count as u64)) }
 }
 
@@ -231,14 +231,20 @@ fn errors(comparison: &Comparison) -> Option<Conclusion> {
             ));
         }
     }
-    Some(match wrong.is_empty() {
-        true => conclusion(
-            "Was anything wrong?",
-            Mood::Good,
-            "No: every response was right, byte for byte.".to_owned(),
-        ),
-        false => conclusion("Was anything wrong?", Mood::Bad, format!("{}.", wrong.join("; "))),
-    })
+    for run in comparison.left_out.iter().filter(|run| run.errors > 0) {
+        let errors = plural(run.errors as usize, "error", "errors");
+        wrong.push(format!("{}: {errors} in {}, which is left out", run.subject, run.cell));
+    }
+    let unknown = comparison.left_out.iter().filter(|run| !run.are_errors_known).count();
+    let (mood, mut text) = match (wrong.is_empty(), unknown) {
+        (true, 0) => (Mood::Good, "No: every response was right, byte for byte.".to_owned()),
+        (true, _) => (Mood::Doubtful, "Not in the runs that count.".to_owned()),
+        (false, _) => (Mood::Bad, format!("{}.", wrong.join("; "))),
+    };
+    if unknown > 0 {
+        text.push_str(&format!(" Of {} left out it is not known.", plural(unknown, "run", "runs")));
+    }
+    Some(conclusion("Was anything wrong?", mood, text))
 }
 
 fn percent(share: f64) -> String {

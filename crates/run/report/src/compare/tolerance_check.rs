@@ -126,6 +126,14 @@ fn outcome(comparison: &Comparison, tolerances: &[Tolerance], checks: &[GateChec
         let why = format!("Worse by more than the tolerance: {}.{weaker}", names.join("; "));
         return (GateOutcome::Regressed, why);
     }
+    let left_out = comparison.left_out.iter().filter(|run| run.errors > 0 || !run.are_errors_known).count();
+    if left_out > 0 {
+        let runs = text::plural(left_out, "run is", "runs are");
+        let why = format!(
+            "{runs} left out in which something was wrong, or may have been: nothing is known about a regression."
+        );
+        return (GateOutcome::Invalid, why);
+    }
     if comparison.subjects.len() < 2 || !missing.is_empty() {
         let what = if missing.is_empty() {
             "There is one subject only".to_owned()

@@ -163,6 +163,23 @@ fn a_tolerance_is_kept_by_the_same_and_not_by_the_slower_and_a_run_of_unknown_nu
 }
 
 #[test]
+fn a_run_that_cannot_be_read_absolves_nobody() {
+    let tmp = tempfile::tempdir().unwrap();
+    let paths = runs(tmp.path(), &Plan::default());
+    let backwards: Vec<PathBuf> = paths[5..].iter().chain(&paths[..5]).cloned().collect();
+    let wrong = |found: &Comparison| {
+        found.verdict.iter().find(|one| one.question == "Was anything wrong?").unwrap().text.clone()
+    };
+    let whole = wrong(&compared(&backwards, CompareOptions::default()));
+    std::fs::write(paths[0].join("times.parquet"), "cut off").unwrap();
+    let mut found = compared(&backwards, CompareOptions::default());
+    assert_eq!(found.left_out.len(), 1);
+    assert_eq!(wrong(&found), whole + " Of 1 run left out it is not known.");
+    let gate = found.check_tolerances(&["mean=10%".parse().unwrap()]);
+    assert_eq!(gate.outcome, GateOutcome::Invalid, "{}", gate.why);
+}
+
+#[test]
 fn directories_are_the_subjects_where_everything_else_is_the_same() {
     let tmp = tempfile::tempdir().unwrap();
     let (base, head) = (tmp.path().join("base"), tmp.path().join("head"));
