@@ -74,7 +74,7 @@ fn is_better(field: &Field, than: &Field) -> bool {
         (Field::Bytes, Field::LineLayout) => true,
         (Field::Path, Field::Url | Field::HostPath | Field::RequestLine) => true,
         (Field::HostPath, Field::Url) => true,
-        (Field::Query, Field::Url | Field::RequestLine) => true,
+        (Field::Query, Field::RequestLine) => true,
         _ => false,
     }
 }
@@ -193,7 +193,7 @@ mod tests {
         for (format, line, expected) in [
             ("\"$request\" $uri $args $status", format!("\"{line}\" /a x=1 200"), "GET  /a?x=1 | $uri $args"),
             ("$uri $args \"$request\" $status", format!("/a x=1 \"{line}\" 200"), "GET  /a?x=1 | $uri $args"),
-            ("$uri $args $request_uri $status", "/a x=1 /a?x=1 200".into(), "  /a?x=1 | $uri $args"),
+            ("$uri $args $request_uri $status", "/a x=1 /a?x=1 200".into(), "  /a?x=1 | $uri"),
             ("$uri $args $status", "/a x=1 200".into(), "  /ax=1 | "),
             ("$host$request_uri \"$request\" $status", format!("h/a?x=1 \"{line}\" 200"), "GET h /a?x=1 | "),
             ("$server_name $http_host $uri $status", "default h /a 200".into(), "  h /a | $server_name"),

@@ -299,7 +299,7 @@ impl Field {
             Field::Url | Field::Path => access.url = text,
             Field::RootlessPath => {
                 access.url = text_or_none(text);
-                access.is_rootless = true;
+                access.is_rootless = !text.starts_with(b"/");
             }
             Field::Host(_) => access.host = text_or_none(text),
             Field::Scheme => access.scheme = text_or_none(text),

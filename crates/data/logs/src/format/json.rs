@@ -483,7 +483,7 @@ fn by_last_name(last: &str) -> Option<Field> {
         "method" | "verb" | "http_method" | "request_method" => Field::Method,
         "url" | "uri" | "request_url" | "request_uri" | "full_url" => Field::Url,
         "path" | "request_path" | "uri_path" | "url_path" => Field::Path,
-        "query" | "query_string" | "args" => Field::Query,
+        "query" | "query_string" | "uri_query" | "url_query" | "args" => Field::Query,
         "status" | "status_code" | "response_status" | "response_code" | "http_status" | "statuscode" => {
             Field::Status
         }

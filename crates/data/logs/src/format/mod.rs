@@ -235,6 +235,13 @@ impl Format {
     /// The format of JSON lines, by their keys; none: they are no objects.
     fn from_json_lines(lines: &[&[u8]]) -> Option<Self> {
         let json::JsonFormat { name, about, mut keys } = json::find(lines)?;
+        let has = |field: &Field| keys.list().iter().any(|key| key.field == *field);
+        // Apache has the path alone (%U) in what many call the request, and the query (%q) beside it.
+        if has(&Field::Query) && !lines.iter().any(|line| memchr::memmem::find(line, b" HTTP/").is_some()) {
+            for key in keys.list_mut().iter_mut().filter(|key| key.field == Field::RequestLine) {
+                key.field = Field::Url;
+            }
+        }
         let mut tokens: Vec<Token> =
             keys.list().iter().map(|key| Token::field(key.field.clone(), &*key.path)).collect();
         let unused = choice::drop_redundant(&mut tokens);
@@ -379,6 +386,10 @@ impl Format {
             }
         };
         access.time_us = clock.unix_us();
+        // Some write the query twice: by itself, and in the URL.
+        if !access.query.is_empty() && memchr::memchr(b'?', access.url).is_some() {
+            access.query = b"";
+        }
         if clock.lacks_part {
             access.duration_us = None;
         }

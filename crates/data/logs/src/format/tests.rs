@@ -173,6 +173,45 @@ fn lines_of_nginx_are_read() {
 }
 
 #[test]
+fn the_query_is_read_once_wherever_json_has_it() {
+    let read = |members: &str| {
+        let line = format!(
+            r#"{{"time":"2026-07-01T10:00:00Z","client_ip":"192.0.2.1","method":"GET","status":200,"bytes":100,{members}}}"#
+        );
+        let format = Format::from_json_lines(&[line.as_bytes()]).expect("an object");
+        let mut access = Access::default();
+        read_line(&format, line.as_bytes(), &mut access).expect("a request");
+        [access.url, access.query].map(|text| String::from_utf8_lossy(text).into_owned())
+    };
+    for members in [
+        r#""uri":"/p","args":"id=1""#,
+        r#""uri":"/p","query_string":"id=1""#,
+        r#""url":"/p","query":"?id=1""#,
+        r#""request":"/p","query":"?id=1""#,
+        r#""uri_path":"/p","uri_query":"id=1""#,
+    ] {
+        assert_eq!(read(members), ["/p", "id=1"], "{members}");
+    }
+    for members in [r#""path":"/p?id=1","query":"id=1""#, r#""request":"GET /p?id=1 HTTP/1.1","args":"id=1""#]
+    {
+        assert_eq!(read(members), ["/p?id=1", ""], "{members}");
+    }
+}
+
+#[test]
+fn a_path_of_akamai_is_one_path_with_and_without_its_first_stroke() {
+    for path in ["/a/b.png", "a/b.png"] {
+        let line = format!(
+            r#"{{"reqTimeSec":"1782900004.5","cliIP":"192.0.2.1","reqHost":"h","reqMethod":"GET","reqPath":"{path}","statusCode":"200"}}"#
+        );
+        let format = Format::from_json_lines(&[line.as_bytes()]).expect("an object");
+        let mut access = Access::default();
+        read_line(&format, line.as_bytes(), &mut access).expect("a request");
+        assert_eq!((access.url, access.is_rootless), (path.as_bytes(), path == "a/b.png"));
+    }
+}
+
+#[test]
 fn fields_of_responses_about_storing_are_read_in_every_dialect() {
     let text = "max-age=60, public|Thu, 01 Dec 2033 16:00:00 GMT|gzip|971211336|GET /x";
     for (format, line) in [
