@@ -151,7 +151,7 @@ counts! {
         coded: "responses with a coded body (gzip), decoded and compared", special "parts and codings" "coded";
         unsatisfied: "requests for parts none of which the object has (416)", special "parts and codings" "416";
         redirected: "completed after one redirection or more", special "redirections and logins" "redirected";
-        refused: "refused: 401 or 407 to a robot that is nobody or has a wrong password, 406",
+        refused: "refused: 401 to a robot that is nobody, 401 or 407 to one with a wrong password, 406",
             special "redirections and logins" "refused";
         logged_in: "completed after the robot was challenged (401, 407) and sent its credentials";
         uninvited: "requests with `Expect: 100-continue` that got 417 and were repeated without it";

@@ -10,7 +10,6 @@ use assay_http::range::{ContentRange, Span, boundary};
 use assay_workload::Universe;
 use assay_workload::mark::{ResponseMark, ResponseNote};
 use assay_workload::model::{Coding, RequestType};
-use assay_workload::object::ObjectId;
 
 use super::expected_body::{ExpectedBody, Representation};
 use super::features::{RequestFeatures, ResponseKind};
@@ -104,10 +103,12 @@ pub fn classify(
             let location = head.header("Location").unwrap_or_default();
             let older = universe.parse_path(object.id.origin, path_of(location)).ok();
             let may = !xact.method.has_body() && features.steps < MOST_STEPS;
-            older.filter(|older| may && is_older(older, &object.id)).map(ResponseKind::Redirected)
+            let of_object = mark.filter(|mark| may && mark.key == object.key);
+            let decided = of_object.and_then(|mark| universe.redirect_in_any_phase(mark.xact, object));
+            older.filter(|older| decided == Some(*older)).map(ResponseKind::Redirected)
         }
         401 if universe.auth_demand(object).is_some() => Some(ResponseKind::Refused),
-        407 => Some(ResponseKind::Refused),
+        407 if !universe.is_anonymous(xact.id.robot) => Some(ResponseKind::Refused),
         417 if features.expects => Some(ResponseKind::ExpectationFailed),
         406 => {
             let offered = universe.codings(object.id.content);
@@ -222,11 +223,6 @@ fn covers(span: &Span, requested: &Span) -> bool {
     span.from <= requested.from && requested.to <= span.to
 }
 
-/// True for a redirection to another object of the same origin and type.
-fn is_older(older: &ObjectId, id: &ObjectId) -> bool {
-    older.origin == id.origin && older.content == id.content && older != id
-}
-
 /// Path of a target or a `Location`: that may have been made absolute on the way.
 pub fn path_of(location: &[u8]) -> &[u8] {
     let Some(rest) = location.strip_prefix(b"http://") else { return location };
@@ -240,6 +236,7 @@ mod tests {
     use assay_workload::model::{
         BodySource, Distribution, Extent, HeaderRule, RangeSpec, Weighted, Workload,
     };
+    use assay_workload::object::ObjectId;
     use assay_workload::object::Space;
 
     use super::*;

@@ -1,5 +1,6 @@
 //! Robots with an identity: they log in, keep cookies and objects, wait for 100 before they send, abort, and come and go.
 
+use assay_measurement::error_kind::ErrorKind;
 use assay_workload::model::*;
 
 use crate::harness::{check_sums, content, simple};
@@ -54,7 +55,9 @@ fn a_target_may_challenge_too() {
     workload.robots[0].credentials.users.clear();
     workload.robots[0].accepts = vec![Coding::Identity];
     let counts = run(&workload, together(Manner::Challenges)).total();
-    assert_eq!((counts.error_total(), counts.refused), (0, counts.completed), "nobody has no response");
+    // A robot that is nobody has nothing to show: the target was not to challenge it.
+    assert_eq!((counts.completed, counts.refused), (0, 0), "{counts:#?}");
+    assert_eq!(counts.errors.get(&ErrorKind::BadStatus).copied(), Some(counts.error_total()));
 }
 
 /// Requests without credentials.
