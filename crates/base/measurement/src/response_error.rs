@@ -19,6 +19,8 @@ pub enum ResponseError {
     Truncated,
     /// It went on and on.
     TooLong,
+    /// Bytes came behind its end, which would be taken for the next response.
+    ExtraBytes,
     /// The client left, and took the rest of the response with it.
     ClientGone,
     /// TLS failed: the certificate was not accepted, the handshake did not succeed, or `close_notify` is missing.
@@ -27,13 +29,14 @@ pub enum ResponseError {
 
 impl ResponseError {
     /// All errors, in table order.
-    pub const ALL: [ResponseError; 8] = [
+    pub const ALL: [ResponseError; 9] = [
         ResponseError::Refused,
         ResponseError::Reset,
         ResponseError::TimedOut,
         ResponseError::Garbage,
         ResponseError::Truncated,
         ResponseError::TooLong,
+        ResponseError::ExtraBytes,
         ResponseError::ClientGone,
         ResponseError::Tls,
     ];
@@ -47,6 +50,7 @@ impl ResponseError {
             ResponseError::Garbage => "garbage",
             ResponseError::Truncated => "truncated",
             ResponseError::TooLong => "too_long",
+            ResponseError::ExtraBytes => "extra_bytes",
             ResponseError::ClientGone => "client_gone",
             ResponseError::Tls => "tls",
         }

@@ -31,7 +31,7 @@ fn a_figure_is_simulated_beside_what_was_measured_and_threads_change_nothing() {
     let points = document["points"].as_array().expect("points");
     assert_eq!(points.len(), 10);
     for point in points {
-        let (simulated, measured) = (point["answered_per_s"].as_f64(), point["reference_per_s"].as_f64());
+        let (simulated, measured) = (point["responses_per_s"].as_f64(), point["reference_per_s"].as_f64());
         let off = simulated.expect("a rate") / measured.expect("a rate") - 1.0;
         assert!(off.abs() < 0.2, "{point}");
         assert!(point["response_us"]["p99"].as_u64() > point["response_us"]["p50"].as_u64());
@@ -167,7 +167,7 @@ fn gains_stand_beside_those_of_the_study_with_their_errors() {
         let is_it = |point: &&Value| point["policy"] == policy && point["clients"] == clients;
         points.iter().find(is_it).expect("such a point")
     };
-    let per_s = |policy: &str, clients| found(policy, clients)["answered_per_s"].as_f64().expect("a rate");
+    let per_s = |policy: &str, clients| found(policy, clients)["responses_per_s"].as_f64().expect("a rate");
     let mut offs = Vec::new();
     for point in points {
         let (policy, clients) =

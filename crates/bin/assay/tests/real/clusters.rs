@@ -152,7 +152,7 @@ fn a_cluster_is_measured_as_it_is_simulated() {
         assert_eq!(points.len(), 4);
         for point in points {
             assert_eq!(point["failed"], 0, "{front:?}: {point}");
-            assert!(point["answered_per_s"].as_f64() > Some(0.0), "{point}");
+            assert!(point["responses_per_s"].as_f64() > Some(0.0), "{point}");
             assert_eq!(point["nodes"].as_array().map(Vec::len), Some(0), "no whole second was looked at");
         }
         // How far they are apart depends on what else the machine does: never above, unless by chance of a short run.

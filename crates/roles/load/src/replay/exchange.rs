@@ -75,6 +75,7 @@ enum AttemptError {
     /// The proxy responded to CONNECT with this status.
     NoTunnel(u16),
     TimedOut,
+    ExtraBytes,
 }
 
 impl From<UpstreamError> for AttemptError {
@@ -96,6 +97,7 @@ impl From<AttemptError> for ResponseError {
             AttemptError::Body(error) => error.into(),
             AttemptError::NoTunnel(_) => ResponseError::Refused,
             AttemptError::TimedOut => ResponseError::TimedOut,
+            AttemptError::ExtraBytes => ResponseError::ExtraBytes,
         }
     }
 }
@@ -237,8 +239,10 @@ async fn attempt(
     }
     result.cached = check.map(|check| check.end(request.head_only, result));
     result.last_ns = Some(monotonic_ns());
-    // Bytes behind the response would be taken for the beginning of the next one.
-    Ok((persists && upstream.connection.input.unread().is_empty()).then_some(upstream))
+    if !upstream.connection.input.unread().is_empty() {
+        return Err(AttemptError::ExtraBytes);
+    }
+    Ok(persists.then_some(upstream))
 }
 
 /// Holds a response against what its origin made.

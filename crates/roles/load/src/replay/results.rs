@@ -400,11 +400,19 @@ impl ReplayResults {
         let of = |errors: &[ResponseError]| -> u64 {
             errors.iter().filter_map(|error| self.errors.get(error.name())).sum()
         };
-        let [cut, garbage] =
-            [&[ResponseError::Truncated][..], &[ResponseError::Garbage, ResponseError::TooLong]].map(of);
+        let [cut, extra, garbage] = [
+            &[ResponseError::Truncated][..],
+            &[ResponseError::ExtraBytes],
+            &[ResponseError::Garbage, ResponseError::TooLong],
+        ]
+        .map(of);
         let other = self.cache.as_ref().map_or(0, |cache| cache.wrong);
-        let wrong =
-            [(other, "not what the origin made"), (cut, "cut short"), (garbage, "no HTTP that is of use")];
+        let wrong = [
+            (other, "not what the origin made"),
+            (cut, "cut short"),
+            (extra, "followed by bytes that belong to none"),
+            (garbage, "no HTTP that is of use"),
+        ];
         let mut faults: Vec<String> = wrong
             .into_iter()
             .filter(|(number, _)| *number > 0)
@@ -569,7 +577,13 @@ mod tests {
             results.fault()
         };
         assert_eq!(with(None, 0, &|_| {}), None);
-        for wrong in [ResponseError::Truncated, ResponseError::Garbage, ResponseError::TooLong] {
+        let all = [
+            ResponseError::Truncated,
+            ResponseError::ExtraBytes,
+            ResponseError::Garbage,
+            ResponseError::TooLong,
+        ];
+        for wrong in all {
             assert!(with(Some(wrong), 1, &|_| {}).is_some_and(|fault| fault.starts_with("1 response: ")));
         }
         for absent in [ResponseError::Refused, ResponseError::Reset, ResponseError::TimedOut] {

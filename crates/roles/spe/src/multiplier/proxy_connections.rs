@@ -289,9 +289,12 @@ impl Proxies {
             digester.push(&chunk);
         }
         measurement.transfer_ns = Some(last_ns.saturating_sub(first_ns));
+        if !proxy.connection.input.unread().is_empty() {
+            return Err(ResponseError::ExtraBytes);
+        }
         let is_bodiless = method == "HEAD" || status == 304;
         let sample = ResponseSample { status, is_bodiless, body: digester.finish(), head: head_bytes };
-        let keep = persists && message.persists && sent.is_ok() && proxy.connection.input.unread().is_empty();
+        let keep = persists && message.persists && sent.is_ok();
         Ok((sample, keep.then_some(proxy)))
     }
 

@@ -20,6 +20,10 @@ fn every_kind_of_broken_proxy_costs_its_own_samples_only() {
             (vec![Part::Close], ResponseError::Reset),
             (vec![send("\u{0}\u{1}garbage\r\n\r\n"), Part::Hang], ResponseError::Garbage),
             (vec![send(head), send("he"), Part::Close], ResponseError::Truncated),
+            (
+                vec![send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloEXTRA"), Part::Hang],
+                ResponseError::ExtraBytes,
+            ),
             (vec![send(endless), Part::Endless(vec![b'x'; 65536])], ResponseError::TooLong),
             (
                 vec![send("HTTP/1.1 200 OK\r\n"), Part::Endless(b"X-More: 1\r\n".to_vec())],

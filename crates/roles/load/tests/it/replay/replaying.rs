@@ -85,13 +85,13 @@ fn what_goes_wrong_is_counted() {
     let server = Server::start();
     let tmp = tempfile::tempdir().unwrap();
     let file = tmp.path().join("urls.txt");
-    std::fs::write(&file, "/reset\n/garbage\n/truncated\n/fine\n/close\n/fine\n").unwrap();
-    let arrivals = Arrivals { connections: 6, requests_each: 1, per_second: 1000.0, seed: 1 };
+    std::fs::write(&file, "/reset\n/garbage\n/extra\n/truncated\n/fine\n/close\n/fine\n").unwrap();
+    let arrivals = Arrivals { connections: 7, requests_each: 1, per_second: 1000.0, seed: 1 };
     let results = replay(options(server.address), RequestSource::List(list(file, arrivals))).unwrap();
     let errors: Vec<(&str, u64)> =
         results.errors.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
-    assert_eq!(errors, [("garbage", 1), ("reset", 1), ("truncated", 1)]);
-    assert_eq!((results.requests, results.responses), (6, 3));
+    assert_eq!(errors, [("extra_bytes", 1), ("garbage", 1), ("reset", 1), ("truncated", 1)]);
+    assert_eq!((results.requests, results.responses), (7, 3));
 }
 
 #[test]

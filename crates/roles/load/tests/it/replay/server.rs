@@ -45,6 +45,7 @@ fn serve(stream: &TcpStream, connection: u64, sees: &Sees, responded: &dyn Fn())
         let response: &[u8] = match path(&line) {
             "/reset" => return,
             "/garbage" => b"what is this?\r\n\r\n",
+            "/extra" => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloEXTRA",
             "/truncated" => b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello",
             // Kept open until the other side has had enough.
             "/hang" => b"",
