@@ -40,6 +40,8 @@ pub enum ErrorKind {
     Malformed,
     /// Bytes after the end of the response.
     ExtraBytes,
+    /// A request body that reached its origin and was not what the robot had sent.
+    WrongUpload,
     // Transport.
     /// The target did not accept the connection.
     ConnectFailed,
@@ -74,7 +76,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All kinds, in table order.
-    pub const ALL: [ErrorKind; 28] = [
+    pub const ALL: [ErrorKind; 29] = [
         ErrorKind::Foreign,
         ErrorKind::WrongObject,
         ErrorKind::WrongLength,
@@ -89,6 +91,7 @@ impl ErrorKind {
         ErrorKind::BadStatus,
         ErrorKind::Malformed,
         ErrorKind::ExtraBytes,
+        ErrorKind::WrongUpload,
         ErrorKind::ConnectFailed,
         ErrorKind::TlsCertificateExpired,
         ErrorKind::TlsCertificateName,
@@ -122,6 +125,7 @@ impl ErrorKind {
             ErrorKind::BadStatus => "bad_status",
             ErrorKind::Malformed => "malformed",
             ErrorKind::ExtraBytes => "extra_bytes",
+            ErrorKind::WrongUpload => "wrong_upload",
             ErrorKind::ConnectFailed => "connect_failed",
             ErrorKind::TlsCertificateExpired => "tls_certificate_expired",
             ErrorKind::TlsCertificateName => "tls_certificate_name",
@@ -150,13 +154,14 @@ impl ErrorKind {
         matches!(self, ErrorKind::Stale | ErrorKind::HitOnReload | ErrorKind::HitOnUncachable)
     }
 
-    /// True where a client got a response that is wrong: not as the origin made it, not whole, not HTTP, or not to be served to it.
-    /// One such response fails a run that does not allow it. No response at all, and an error that says so, are not among them: a busy
+    /// True where a client got a response that is wrong: not as the origin made it, not whole, not HTTP, or not to be served to it;
+    /// or where an origin got another request body than the client had sent. One such message fails a run that does not allow it. No response at all, and an error that says so, are not among them: a busy
     /// machine or an origin can be the cause.
     pub fn is_wrong_content(self) -> bool {
         let is_not_http =
             matches!(self, ErrorKind::Malformed | ErrorKind::ExtraBytes | ErrorKind::TlsTruncated);
-        self.is_not_as_requested() || self.is_not_to_be_served() || is_not_http
+        let is_request = self == ErrorKind::WrongUpload;
+        self.is_not_as_requested() || self.is_not_to_be_served() || is_not_http || is_request
     }
 
     /// True where no response came: the target did not accept, lost or did not complete it in time.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use assay_measurement::counts::{OriginCounts, RobotCounts};
+use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval, RobotLevels};
 use assay_measurement::machine::{BlockInterval, DiskInterval};
@@ -231,6 +232,11 @@ impl Tally {
             tallies[usize::from(interval.phase).min(last)].add_origins(interval);
         }
         for (index, tally) in tallies.iter_mut().enumerate() {
+            // Robots get a right response to a body that was changed on its way.
+            if tally.origins.wrong_uploads > 0 {
+                *tally.robots.errors.entry(ErrorKind::WrongUpload).or_default() +=
+                    tally.origins.wrong_uploads;
+            }
             // Of a part of a run, requests at its origins are not those of its robots.
             tally.origins_seen = !series.origins.is_empty() && info.part.is_none();
             tally.add_host(series);
@@ -397,6 +403,17 @@ mod tests {
         series.origins.push(OriginInterval::default());
         let all = Offload { requests: Some(1.0), bytes: Some(1.0) };
         assert_eq!(offload(&series), [all; 2], "they got none");
+    }
+
+    #[test]
+    fn request_bodies_that_were_changed_are_errors_of_their_phase_and_of_the_run() {
+        let mut changed = OriginInterval::default();
+        changed.counts.wrong_uploads = 2;
+        let series = Series { robots: vec![busy(0, 0)], origins: vec![changed], ..Series::default() };
+        let parts = Tally::of_phases(&RunInfo::default(), &series, &[None]);
+        for tally in [&parts[0], &Tally::of_run(&parts, None, &series)] {
+            assert_eq!(tally.robots.errors.get(&ErrorKind::WrongUpload), Some(&2));
+        }
     }
 
     #[test]

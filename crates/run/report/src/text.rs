@@ -289,6 +289,7 @@ pub(crate) fn error_kind_text(kind: &str) -> &str {
         "bad_status" => "bad statuses",
         "malformed" => "malformed responses",
         "extra_bytes" => "with extra bytes",
+        "wrong_upload" => "request bodies changed on the way",
         "connect_failed" => "failed connects",
         "tls_certificate_expired" => "expired certificates",
         "tls_certificate_name" => "certificates for another name",
@@ -345,6 +346,9 @@ pub(crate) fn error_kind_meaning(kind: &str) -> &'static str {
         "hit_on_uncachable" => "A response that must not be kept was kept, and given to somebody.",
         "bad_status" => "The status was not the one that the origin gave.",
         "malformed" | "extra_bytes" => "What came was not HTTP as it should be.",
+        "wrong_upload" => {
+            "The origin got another request body than the robot had sent: longer, shorter, or with other bytes."
+        }
         "connect_failed" => "No connection could be made: the target refused, or did not listen.",
         "tls_certificate_expired" => "The certificate of the target was expired, or not valid yet.",
         "tls_certificate_name" => "The certificate of the target was for another name.",

@@ -104,7 +104,7 @@ impl OriginTally {
             ),
         };
         self.examples.push(ErrorExample {
-            kind: if wrong.byte.is_some() { ErrorKind::WrongBytes } else { ErrorKind::WrongLength },
+            kind: ErrorKind::WrongUpload,
             at_ms,
             phase: workload.schedule.phases.get(usize::from(phase)).map_or(String::new(), |p| p.name.clone()),
             xact: format!("{}.{}.{}", xact.robot, xact.number, xact.place),

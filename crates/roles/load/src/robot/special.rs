@@ -280,6 +280,27 @@ mod tests {
     }
 
     #[test]
+    fn redirections_and_challenges_that_nobody_decided_are_not_taken() {
+        let (universe, xact) = of_words();
+        let other = universe.object(ObjectId { serial: 2, ..xact.object.id });
+        let location = format!("Location: {}\r\n\r\n", universe.path(&other));
+        let redirection = ResponseHead::of_fields(302, Some(0), location.as_bytes());
+        let mark = ResponseMark {
+            xact: xact.id,
+            key: xact.object.key,
+            version: 0,
+            made_us: 0,
+            status: 302,
+            held_us: 0,
+            delay_us: 0,
+            note: None,
+        };
+        assert_eq!(classify(&universe, &xact, &redirection, Some(&mark)), Ok(None));
+        let challenge = ResponseHead::of_fields(407, Some(0), b"Proxy-Authenticate: Basic realm=x\r\n\r\n");
+        assert_eq!(classify(&universe, &xact, &challenge, None), Ok(None));
+    }
+
+    #[test]
     fn parts_of_a_coded_body_are_those_of_its_coded_bytes() {
         let (universe, xact) = of_words();
         let coded = gzip(&mut GzipWriter::new(), &universe.body(&xact.object, 0), universe.pool());
