@@ -3,7 +3,7 @@
 //!
 //! A request enters one cache. What that does not have, it gets from a sibling or a parent with a fresh copy, else through its first parent,
 //! which does the same, else from the origin; on the way back every cache that the response passes stores it, except what came from a sibling where
-//! [`Node::proxy_only`] says so. Siblings never fetch. What must be validated or reloaded is not requested from siblings, as in ICP.
+//! [`CacheNode::proxy_only`] says so. Siblings never fetch. What must be validated or reloaded is not requested from siblings, as in ICP.
 //! Where responses take time, a cache makes room for one when it arrives ([`arrivals`](crate::size::arrivals)). Until then, requests for it are hits of caches
 //! that collapse requests, and misses of others.
 //!
