@@ -199,7 +199,7 @@ fn the_query_is_read_once_wherever_json_has_it() {
 }
 
 #[test]
-fn a_path_of_akamai_is_one_path_with_and_without_its_first_stroke() {
+fn a_path_of_akamai_is_one_path_with_and_without_a_leading_slash() {
     for path in ["/a/b.png", "a/b.png"] {
         let line = format!(
             r#"{{"reqTimeSec":"1782900004.5","cliIP":"192.0.2.1","reqHost":"h","reqMethod":"GET","reqPath":"{path}","statusCode":"200"}}"#

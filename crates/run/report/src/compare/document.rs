@@ -356,9 +356,7 @@ pub struct ExcludedCell {
     /// Why.
     pub why: String,
     /// Errors of its target in what can be read of it.
-    #[serde(default)]
     pub errors: u64,
     /// All of it can be read, so there are no more.
-    #[serde(default)]
     pub are_errors_known: bool,
 }

@@ -177,6 +177,11 @@ fn a_run_that_cannot_be_read_absolves_nobody() {
     assert_eq!(wrong(&found), whole + " Of 1 run left out it is not known.");
     let gate = found.check_tolerances(&["mean=10%".parse().unwrap()]);
     assert_eq!(gate.outcome, GateOutcome::Invalid, "{}", gate.why);
+    // What can be read of it counts: this one had errors.
+    std::fs::write(paths[5].join("times.parquet"), "cut off").unwrap();
+    let found = compared(&backwards, CompareOptions::default());
+    assert_eq!(found.left_out.iter().filter(|run| run.errors > 0 && !run.are_errors_known).count(), 1);
+    assert!(wrong(&found).contains(", which is left out"), "{}", wrong(&found));
 }
 
 #[test]
