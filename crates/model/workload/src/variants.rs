@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use assay_base::random::{FNV_START, fnv1a, fold};
 
-use crate::model::{Coding, HeaderRule, Workload};
+use crate::model::{Coding, HeaderRule, RobotIndex, Workload};
 use crate::object::Object;
 use crate::universe::Universe;
 use crate::xact::XactId;
@@ -29,23 +29,51 @@ impl Universe {
         if !self.has_variants {
             return Some(object.key);
         }
-        let names = self.varies_by(object);
+        let codings = self.varies(object.id.content).then(|| "accept-encoding".to_owned());
+        let names: BTreeSet<String> = self.vary_names(object).chain(codings).collect();
         if names.contains("*") {
             return None;
         }
         Some(names.iter().fold(object.key, |key, name| fold(key, self.field_hash(xact, name))))
     }
 
-    /// The names, in lower case, in all `Vary` fields of a response about an object.
-    fn varies_by(&self, object: &Object) -> BTreeSet<String> {
+    /// Whether a stored response to the request of one xact may serve that of another without a validation, as far as it is
+    /// known what both have sent.
+    ///
+    /// Not known are cookies and credentials, which a robot learns as it goes. Codings are left out: a cache may treat all
+    /// requests that accept gzip alike, or decode what it has stored, and whether a coding is acceptable shows in the response.
+    pub fn may_share(&self, one: XactId, other: XactId, object: &Object) -> bool {
+        if !self.has_variants || one == other || other == XactId::NOBODY {
+            return true;
+        }
+        let is_left_out = |name: &str| match name {
+            "accept-encoding" => true,
+            "cookie" => [one, other].iter().any(|xact| self.keeps_cookies(xact.robot)),
+            "authorization" => [one, other].iter().any(|xact| self.has_credentials(xact.robot)),
+            _ => false,
+        };
+        let agrees =
+            |name: &str| is_left_out(name) || self.added_values(one, name).eq(self.added_values(other, name));
+        self.vary_names(object).all(|name| name != "*" && agrees(&name))
+    }
+
+    /// The names, in lower case, in the `Vary` fields that the workload adds to a response about an object.
+    fn vary_names(&self, object: &Object) -> impl Iterator<Item = String> {
         let added = self.server_headers(object).chain(self.content_headers(object));
         let lists = added.filter(|(name, _)| name.eq_ignore_ascii_case("vary")).map(|(_, value)| value);
-        let codings = self.varies(object.id.content).then_some("accept-encoding");
-        let names = lists
-            .chain(codings)
-            .flat_map(|list| list.split(','))
-            .map(|name| name.trim().to_ascii_lowercase());
-        names.filter(|name| !name.is_empty()).collect()
+        let names = lists.flat_map(|list| list.split(',')).map(|name| name.trim().to_ascii_lowercase());
+        names.filter(|name| !name.is_empty())
+    }
+
+    /// Values of a field in the fields that the workload adds to a request.
+    fn added_values(&self, xact: XactId, name: &str) -> impl Iterator<Item = &str> {
+        let added = self.request_headers(xact).filter(move |(field, _)| field.eq_ignore_ascii_case(name));
+        added.map(|(_, value)| value.trim())
+    }
+
+    fn has_credentials(&self, robot: RobotIndex) -> bool {
+        let group = self.group_of(robot).map(|group| &self.workload().robots[group]);
+        group.is_some_and(|group| !group.credentials.users.is_empty())
     }
 
     /// A hash of the name and of all values of one field of a request.
@@ -54,8 +82,7 @@ impl Universe {
         let Some(group) = self.group_of(xact.robot).map(|group| &self.workload().robots[group]) else {
             return hash;
         };
-        let added = self.request_headers(xact).filter(|(field, _)| field.eq_ignore_ascii_case(name));
-        let mut values: Vec<&[u8]> = added.map(|(_, value)| value.trim().as_bytes()).collect();
+        let mut values: Vec<&[u8]> = self.added_values(xact, name).map(str::as_bytes).collect();
         let robot = xact.robot.to_be_bytes();
         match name {
             "accept-encoding" => {
@@ -66,7 +93,7 @@ impl Universe {
                 }));
             }
             "cookie" if self.keeps_cookies(xact.robot) => values.push(&robot),
-            "authorization" if !group.credentials.users.is_empty() => values.push(&robot),
+            "authorization" if self.has_credentials(xact.robot) => values.push(&robot),
             _ => {}
         }
         values.into_iter().fold(hash, |hash, value| fnv1a(fnv1a(hash, b"\n"), value))

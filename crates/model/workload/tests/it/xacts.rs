@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use assay_workload::model::{
     AuthDemand, AuthScheme, Coding, CookieSetting, Distribution, Expectation, Extent, HeaderRule, Method,
-    Origin, Pace, Phase, RandomExtent, RangeSpec, RequestType, UserRun, Weighted, Workload,
+    Origin, Pace, Phase, RandomExtent, RangeSpec, RequestType, RobotGroup, UserRun, Weighted, Workload,
 };
 use assay_workload::object::{ObjectId, Space};
 use assay_workload::{
@@ -35,19 +35,21 @@ pub fn is_share(seen: usize, n: u64, share: f64) -> bool {
 
 const N: u64 = 20_000;
 
+fn rule(name: &str, value: &str) -> HeaderRule {
+    HeaderRule { fields: vec![(name.into(), value.into())], probability: 1.0 }
+}
+
+/// Ten robots that accept these codings and send these fields.
+fn group(accepts: &[Coding], headers: &[(&str, &str)]) -> RobotGroup {
+    let mut robots = fixtures::robots(10, 1.0, 0.5);
+    robots.accepts = accepts.to_vec();
+    robots.headers = headers.iter().map(|(name, value)| rule(name, value)).collect();
+    robots
+}
+
 #[test]
 fn requests_share_a_response_where_they_agree_in_what_vary_names() {
     let mut workload = fixtures::small();
-    let rule = |name: &str, value: &str, probability| HeaderRule {
-        fields: vec![(name.into(), value.into())],
-        probability,
-    };
-    let group = |accepts: &[Coding], headers: &[(&str, &str)]| {
-        let mut robots = fixtures::robots(10, 1.0, 0.5);
-        robots.accepts = accepts.to_vec();
-        robots.headers = headers.iter().map(|(name, value)| rule(name, value, 1.0)).collect();
-        robots
-    };
     let (gzip, identity) = (Coding::Gzip, Coding::Identity);
     workload.robots = vec![
         group(&[gzip], &[]),
@@ -73,11 +75,32 @@ fn requests_share_a_response_where_they_agree_in_what_vary_names() {
     workload.contents[0].body.codings = vec![gzip, identity];
     let [a, b, c, d] = keys(&workload);
     assert!(a != b && b == c && a == d, "codings have no order: {a:?} {b:?} {c:?} {d:?}");
-    workload.servers[0].headers = vec![rule("vary", "Accept-Encoding, ACCEPT-LANGUAGE", 1.0)];
+    workload.servers[0].headers = vec![rule("vary", "Accept-Encoding, ACCEPT-LANGUAGE")];
     let [a, b, c, d] = keys(&workload);
     assert!(a != b && b != c && a == d, "{a:?} {b:?} {c:?} {d:?}");
-    workload.servers[0].headers = vec![rule("Vary", "*", 1.0)];
+    workload.servers[0].headers = vec![rule("Vary", "*")];
     assert_eq!(keys(&workload), [None; 4]);
+}
+
+#[test]
+fn a_stored_response_serves_only_requests_with_the_same_values_of_what_it_varies_by() {
+    let mut workload = fixtures::small();
+    workload.robots = ["de", "de", "fr"].map(|language| group(&[], &[("Accept-Language", language)])).into();
+    let shared = |workload: &Workload| {
+        let universe = universe(workload.clone());
+        let of = |robot| XactId { robot, number: 1, place: 0 };
+        let share = |one, other| universe.may_share(one, other, &public(&universe, 1));
+        assert!(share(of(0), of(0)) && share(of(0), XactId::NOBODY));
+        [of(1), of(10), of(20)].map(|other| share(of(0), other))
+    };
+    assert_eq!(shared(&workload), [true; 3], "it varies by nothing");
+    let mut varying_by = |fields: &str| {
+        workload.servers[0].headers = vec![rule("Vary", fields)];
+        shared(&workload)
+    };
+    assert_eq!(varying_by("Accept, accept-language"), [true, true, false]);
+    assert_eq!(varying_by("Accept-Encoding, User-Agent"), [true; 3]);
+    assert_eq!(varying_by("*"), [false; 3]);
 }
 
 #[test]
