@@ -164,6 +164,9 @@ counts! {
         reloads_from_store: "reloads that were served from the store, by a target that does not declare to pass them on",
             metric Metric::counter("reloads_from_store"), special "behaviour of the target" "reloads from the store";
 
+        unconfirmed_hits: "hits that had expired by what they say, from a target that does not show whether an origin has confirmed them since; `stale`, and not among these, where no origin has confirmed anything",
+            metric Metric::counter("unconfirmed_hits"), special "behaviour of the target" "hits, confirmed or stale";
+
         // What robots do besides.
         cookies_taken: "cookies that robots took from responses and keep";
         cookies_sent: "requests with cookies";
@@ -250,7 +253,8 @@ counts! {
         continued: "request bodies that origins asked for with 100", special "uploads" "continued";
         expectations_refused: "responses with 417, on purpose: the request body was not wanted",
             special "uploads" "unwanted";
-        wrong_uploads: "request bodies that were not what the robot sends";
+        wrong_uploads: "request bodies that were not what the robot sends",
+            metric Metric::counter("origin_wrong_uploads");
     }
     json OriginRequests
     special OriginSpecial
@@ -283,6 +287,13 @@ impl RobotCounts {
     /// Number of xacts that ended in an error.
     pub fn error_total(&self) -> u64 {
         self.errors.values().sum()
+    }
+
+    /// Adds errors of a kind, if there are any.
+    pub fn add_errors(&mut self, kind: ErrorKind, errors: u64) {
+        if errors > 0 {
+            *self.errors.entry(kind).or_default() += errors;
+        }
     }
 }
 

@@ -24,6 +24,8 @@ pub enum ErrorKind {
     WrongVersion,
     /// 304 to a request that was not conditional, or though the object is newer than the date requested.
     WrongNotModified,
+    /// A status below 400 that the request cannot have, such as 206 to a request without a range.
+    WrongStatus,
     /// The body is in a coding that the request did not ask for.
     UnrequestedCoding,
     // Caching: the response may not be served.
@@ -31,11 +33,13 @@ pub enum ErrorKind {
     Stale,
     /// A reload was served without a request to the origin.
     HitOnReload,
-    /// An object that may not be stored was served from the store.
+    /// A response that may not be stored was served from the store.
     HitOnUncachable,
+    /// A stored response was served to a request that differs from its own in a field that `Vary` names.
+    WrongVariant,
     // Protocol.
-    /// A status that the request cannot have (5xx and 4xx among them).
-    BadStatus,
+    /// An error (4xx or 5xx) in place of the object.
+    ErrorStatus,
     /// Bytes that are not HTTP, or heads over the limit.
     Malformed,
     /// Bytes after the end of the response.
@@ -76,7 +80,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All kinds, in table order.
-    pub const ALL: [ErrorKind; 29] = [
+    pub const ALL: [ErrorKind; 31] = [
         ErrorKind::Foreign,
         ErrorKind::WrongObject,
         ErrorKind::WrongLength,
@@ -84,11 +88,13 @@ impl ErrorKind {
         ErrorKind::TruncatedBody,
         ErrorKind::WrongVersion,
         ErrorKind::WrongNotModified,
+        ErrorKind::WrongStatus,
         ErrorKind::UnrequestedCoding,
         ErrorKind::Stale,
         ErrorKind::HitOnReload,
         ErrorKind::HitOnUncachable,
-        ErrorKind::BadStatus,
+        ErrorKind::WrongVariant,
+        ErrorKind::ErrorStatus,
         ErrorKind::Malformed,
         ErrorKind::ExtraBytes,
         ErrorKind::WrongUpload,
@@ -118,11 +124,13 @@ impl ErrorKind {
             ErrorKind::TruncatedBody => "truncated_body",
             ErrorKind::WrongVersion => "wrong_version",
             ErrorKind::WrongNotModified => "wrong_not_modified",
+            ErrorKind::WrongStatus => "wrong_status",
             ErrorKind::UnrequestedCoding => "unrequested_coding",
             ErrorKind::Stale => "stale",
             ErrorKind::HitOnReload => "hit_on_reload",
             ErrorKind::HitOnUncachable => "hit_on_uncachable",
-            ErrorKind::BadStatus => "bad_status",
+            ErrorKind::WrongVariant => "wrong_variant",
+            ErrorKind::ErrorStatus => "error_status",
             ErrorKind::Malformed => "malformed",
             ErrorKind::ExtraBytes => "extra_bytes",
             ErrorKind::WrongUpload => "wrong_upload",
@@ -151,12 +159,13 @@ impl ErrorKind {
 
     /// True where a response came from a cache that may not have been served from there.
     pub fn is_not_to_be_served(self) -> bool {
-        matches!(self, ErrorKind::Stale | ErrorKind::HitOnReload | ErrorKind::HitOnUncachable)
+        (ErrorKind::Stale..=ErrorKind::WrongVariant).contains(&self)
     }
 
-    /// True where a client got a response that is wrong: not as the origin made it, not whole, not HTTP, or not to be served to it;
-    /// or where an origin got another request body than the client had sent. One such message fails a run that does not allow it. No response at all, and an error that says so, are not among them: a busy
-    /// machine or an origin can be the cause.
+    /// True where a client got a response that is wrong: not as the origin made it, not whole, not HTTP, or not to be served
+    /// to it; or where an origin got another request body than the client had sent. One such message fails a run that does
+    /// not allow it. No response at all, and an error that says so, are not among them: a busy machine or an origin can be
+    /// the cause.
     pub fn is_wrong_content(self) -> bool {
         let is_not_http =
             matches!(self, ErrorKind::Malformed | ErrorKind::ExtraBytes | ErrorKind::TlsTruncated);
@@ -231,10 +240,14 @@ mod tests {
                 "truncated_body",
                 "wrong_version",
                 "wrong_not_modified",
+                "wrong_status",
                 "unrequested_coding"
             ]
         );
-        assert_eq!(names_of(ErrorKind::is_not_to_be_served), ["stale", "hit_on_reload", "hit_on_uncachable"]);
+        assert_eq!(
+            names_of(ErrorKind::is_not_to_be_served),
+            ["stale", "hit_on_reload", "hit_on_uncachable", "wrong_variant"]
+        );
     }
 
     #[test]
@@ -242,7 +255,7 @@ mod tests {
         assert_eq!(
             names_of(|kind| !kind.is_wrong_content()),
             [
-                "bad_status",
+                "error_status",
                 "connect_failed",
                 "tls_certificate_expired",
                 "tls_certificate_name",

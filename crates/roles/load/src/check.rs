@@ -4,13 +4,14 @@
 //! wrong in several ways; it counts under the first that applies, in this order:
 //!
 //! 1. *Malformed* (found by the parser, before this file sees anything).
-//! 2. *BadStatus*; *WrongNotModified* for a 304 response to an unconditional request.
-//! 3. *Foreign*: no id of our origins. A 304 may come without one, because RFC 9110 lets a cache leave it out.
-//! 4. *WrongObject*, *WrongVersion*: what the id says.
-//! 5. *WrongNotModified*: the version that is confirmed is newer than the date requested.
-//! 6. *HitOnUncachable*, *HitOnReload*, *Stale*: the response may not be served.
-//! 7. *WrongLength*, *WrongBytes*, *TruncatedBody*: the body, in the order in which it arrives.
-//! 8. *ExtraBytes*: what follows the end.
+//! 2. *HitOnUncachable* for what origins say in place of an object, made for another request.
+//! 3. *ErrorStatus*, *WrongStatus*; *WrongNotModified* for a 304 response to an unconditional request.
+//! 4. *Foreign*: no id of our origins. A 304 may come without one, because RFC 9110 lets a cache leave it out.
+//! 5. *WrongObject*, *WrongVersion*: what the id says.
+//! 6. *WrongNotModified*: the version that is confirmed is newer than the date requested.
+//! 7. *HitOnUncachable*, *WrongVariant*, *HitOnReload*, *Stale*: the response may not be served.
+//! 8. *WrongLength*, *WrongBytes*, *TruncatedBody*: the body, in the order in which it arrives.
+//! 9. *ExtraBytes*: what follows the end.
 //!
 //! *Not here:* sockets, time-outs, and what becomes of the connection.
 
@@ -39,8 +40,6 @@ pub struct CheckedRequest {
     pub must_reach_origin: bool,
     /// Parts were requested: 206 is as good as 200.
     pub parts: bool,
-    /// The body may come in a coding: its length does not tell.
-    pub coded: bool,
     /// Instant of sending, in microseconds since the start of the run.
     pub sent_us: u64,
     /// Upper bound on the difference between an instant of an origin and the same instant of the robot, in
@@ -64,6 +63,8 @@ pub struct ReceivedHead {
     pub mark: Option<ResponseMark>,
     /// `Content-Length`.
     pub content_length: Option<u64>,
+    /// The body is in a content coding.
+    pub is_coded: bool,
     /// `Last-Modified` in seconds since the start of the run; only needed in a 304.
     pub last_modified_s: Option<i64>,
 }
@@ -75,10 +76,18 @@ pub struct CheckVerdict {
     pub outcome: Option<Outcome>,
     /// The error of the clocks leaves open whether the response was made before the request was sent, and so which outcome it is.
     pub is_unsure: bool,
+    /// A hit that had expired by what it says, from a target that would not show whether an origin has confirmed it since.
+    pub is_unconfirmed: bool,
     /// Version of the object that must follow.
     pub version: u64,
     /// Body bytes that must follow; none: the response has no body.
     pub body_bytes: Option<u64>,
+}
+
+impl CheckVerdict {
+    /// Verdict on a response that does not say which object it is of.
+    pub const NOT_OF_OBJECT: Self =
+        Self { outcome: None, is_unsure: false, is_unconfirmed: false, version: 0, body_bytes: None };
 }
 
 /// Error of a response, with actual and expected values.
@@ -108,6 +117,14 @@ pub enum CheckError {
         if .method.has_body() { "a request with a body must reach the origin" } else { "the object may not be stored" }
     )]
     Stored { made_us: u64, sent_us: u64, method: Method },
+    /// What an origin says in place of an object (an error, a challenge, a redirection) says `no-store`.
+    #[error(
+        "the {status} of an origin was made for another request at {made_us} µs (this one was sent at {sent_us} µs), but may not be stored"
+    )]
+    StoredRefusal { status: u16, made_us: u64, sent_us: u64 },
+    /// A stored response that `Vary` keeps from this request.
+    #[error("the response was made for a request with another value of a field that its Vary names")]
+    Variant,
     /// A reload that did not reach the origin.
     #[error("the response to a reload sent at {sent_us} µs was made before, at {made_us} µs")]
     ReloadStored { made_us: u64, sent_us: u64 },
@@ -138,7 +155,8 @@ impl CheckError {
     /// Class that the error is counted under.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            CheckError::Status { .. } => ErrorKind::BadStatus,
+            CheckError::Status { actual: 400..=599, .. } => ErrorKind::ErrorStatus,
+            CheckError::Status { .. } => ErrorKind::WrongStatus,
             CheckError::NotModifiedUnrequested | CheckError::NotModifiedSince { .. } => {
                 ErrorKind::WrongNotModified
             }
@@ -147,7 +165,8 @@ impl CheckError {
             CheckError::NoContentRange => ErrorKind::Malformed,
             CheckError::Object { .. } => ErrorKind::WrongObject,
             CheckError::Version { .. } | CheckError::MadeLater { .. } => ErrorKind::WrongVersion,
-            CheckError::Stored { .. } => ErrorKind::HitOnUncachable,
+            CheckError::Stored { .. } | CheckError::StoredRefusal { .. } => ErrorKind::HitOnUncachable,
+            CheckError::Variant => ErrorKind::WrongVariant,
             CheckError::ReloadStored { .. } => ErrorKind::HitOnReload,
             CheckError::Expired { .. } => ErrorKind::Stale,
             CheckError::Length { .. } | CheckError::Longer { .. } | CheckError::PartMissing { .. } => {
@@ -170,12 +189,14 @@ fn not_modified_since(modified_s: Option<i64>, since_s: i64) -> String {
 
 /// Judges the head of a response that arrived at `now_us`.
 ///
-/// `life_at` gives the object's life at a second of the run.
+/// `life_at` gives the object's life at a second of the run; `may_share`, whether `Vary` allows a response to the request of
+/// an xact to serve this one.
 pub fn judge_head(
     requested: &CheckedRequest,
     response: &ReceivedHead,
     now_us: u64,
     life_at: impl Fn(i64) -> Life,
+    may_share: impl FnOnce(XactId) -> bool,
 ) -> Result<CheckVerdict, CheckError> {
     let not_modified = match (response.status, requested.since_s) {
         (200, _) => None,
@@ -206,23 +227,25 @@ pub fn judge_head(
     }
     let outcome = outcome(requested, &mark);
     judge_serving(requested, &mark, outcome)?;
-    if outcome == Outcome::Hit {
-        // What may have been sent a little sooner by the origin's clock is not stale for certain.
-        let sent_us = requested.sent_us.saturating_sub(requested.clock_error_us);
-        judge_age(&life, second(sent_us), requested.validation_updates, life_at)?;
+    if matches!(outcome, Outcome::Hit | Outcome::Collapsed) && !may_share(mark.xact) {
+        return Err(CheckError::Variant);
     }
+    // What may have been sent a little sooner by the origin's clock is not stale for certain.
+    let sent_us = requested.sent_us.saturating_sub(requested.clock_error_us);
+    let is_unconfirmed = outcome == Outcome::Hit
+        && is_unconfirmed(&life, second(sent_us), requested.validation_updates, life_at)?;
     let body_bytes = (not_modified.is_none() && requested.method != Method::Head).then_some(requested.size);
     if not_modified.is_none()
         && response.status == 200
-        && !requested.coded
         && let Some(actual) = response.content_length
-        && actual != requested.size
+        // A coded body never has as many bytes as the object; how many it has, its own check says.
+        && (actual == requested.size) == response.is_coded
     {
         return Err(CheckError::Length { actual, expected: requested.size });
     }
     let is_unsure =
         mark.xact != requested.id && mark.made_us.abs_diff(requested.sent_us) < requested.clock_error_us;
-    Ok(CheckVerdict { outcome: Some(outcome), is_unsure, version: mark.version, body_bytes })
+    Ok(CheckVerdict { outcome: Some(outcome), is_unsure, is_unconfirmed, version: mark.version, body_bytes })
 }
 
 fn second(us: u64) -> i64 {
@@ -268,31 +291,44 @@ fn judge_serving(
     Ok(())
 }
 
-/// Whether a stored response may be served to a request sent at `sent_s`; `life` is the object's when it was made.
+/// Judges an origin's response that stands in place of an object, such as an error or a challenge: it says `no-store`.
+pub fn judge_refusal(requested: &CheckedRequest, mark: &ResponseMark) -> Result<(), CheckError> {
+    let is_of_object = matches!(mark.status, 200 | 206 | 304);
+    if !is_of_object && matches!(outcome(requested, mark), Outcome::Hit | Outcome::Collapsed) {
+        let ResponseMark { status, made_us, .. } = *mark;
+        return Err(CheckError::StoredRefusal { status, made_us, sent_us: requested.sent_us });
+    }
+    Ok(())
+}
+
+/// Whether a stored response that is served to a request sent at `sent_s` has expired since its origin made it, with `life`,
+/// and may have been confirmed. An error: it was not.
 ///
 /// A target that does not write a 304 into what it has stored (some widely used ones do not) may have had the response
 /// confirmed long after it was made, and nothing in it says so. It is stale for certain only if even a confirmation in
 /// the last second of its version would have run out: after that, the origin would have sent the next version.
-fn judge_age(
+fn is_unconfirmed(
     life: &Life,
     sent_s: i64,
     validation_updates: bool,
     life_at: impl Fn(i64) -> Life,
-) -> Result<(), CheckError> {
+) -> Result<bool, CheckError> {
     let expired = |expires_s: Option<i64>| expires_s.filter(|at_s| sent_s > at_s + EXPIRY_TOLERANCE_S);
-    let Some(mut expires_s) = expired(life.expires_s) else { return Ok(()) };
-    if !validation_updates {
-        let Some(next_s) = life.next_modified_s.filter(|next_s| *next_s <= sent_s) else { return Ok(()) };
-        let Some(at_s) = expired(life_at(next_s - 1).expires_s) else { return Ok(()) };
-        expires_s = at_s;
+    let Some(expires_s) = expired(life.expires_s) else { return Ok(false) };
+    if validation_updates {
+        return Err(CheckError::Expired { expires_s, sent_s });
     }
-    Err(CheckError::Expired { expires_s, sent_s })
+    let next_s = life.next_modified_s.filter(|next_s| *next_s <= sent_s);
+    match next_s.and_then(|next_s| expired(life_at(next_s - 1).expires_s)) {
+        Some(expires_s) => Err(CheckError::Expired { expires_s, sent_s }),
+        None => Ok(true),
+    }
 }
 
 /// Judges a 304 without an id: right if the version it shows, or else any version that can be stored, is old enough.
 /// `first` is the object's life at the start of the run: no cache of ours has an older version.
 fn judge_bare_304(response: &ReceivedHead, since_s: i64, first: &Life) -> Result<CheckVerdict, CheckError> {
-    let verdict = CheckVerdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
+    let verdict = CheckVerdict::NOT_OF_OBJECT;
     match (response.last_modified_s, first.last_modified_s) {
         (Some(shown_s), _) if shown_s > since_s => {
             Err(CheckError::NotModifiedSince { modified_s: Some(shown_s), since_s })

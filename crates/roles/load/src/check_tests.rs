@@ -15,7 +15,6 @@ const REQUESTED: CheckedRequest = CheckedRequest {
     since_s: None,
     must_reach_origin: false,
     parts: false,
-    coded: false,
     sent_us: 20 * SECOND,
     clock_error_us: 0,
     key: 0xABCD,
@@ -40,7 +39,13 @@ const MINE: ResponseMark = ResponseMark {
 const STORED: ResponseMark = ResponseMark { xact: OTHER, version: 1, made_us: 19 * SECOND, ..MINE };
 
 fn response(mark: ResponseMark) -> ReceivedHead {
-    ReceivedHead { status: 200, mark: Some(mark), content_length: Some(1000), last_modified_s: None }
+    ReceivedHead {
+        status: 200,
+        mark: Some(mark),
+        content_length: Some(1000),
+        is_coded: false,
+        last_modified_s: None,
+    }
 }
 
 /// Modified every ten seconds, fresh for five.
@@ -56,12 +61,12 @@ fn life(now_s: i64) -> Life {
 }
 
 fn judge(requested: &CheckedRequest, response: &ReceivedHead) -> Result<CheckVerdict, CheckError> {
-    judge_head(requested, response, 21 * SECOND, life)
+    judge_head(requested, response, 21 * SECOND, life, |_| true)
 }
 
 /// Judges a second after sending, whenever that was.
 fn judge_at(requested: &CheckedRequest, response: &ReceivedHead) -> Result<CheckVerdict, CheckError> {
-    judge_head(requested, response, requested.sent_us + SECOND, life)
+    judge_head(requested, response, requested.sent_us + SECOND, life, |_| true)
 }
 
 fn kind(requested: &CheckedRequest, response: &ReceivedHead) -> Option<ErrorKind> {
@@ -77,7 +82,7 @@ fn conditional(since_s: i64) -> CheckedRequest {
 }
 
 fn not_modified(mark: Option<ResponseMark>) -> ReceivedHead {
-    ReceivedHead { status: 304, mark, content_length: None, last_modified_s: None }
+    ReceivedHead { status: 304, mark, content_length: None, is_coded: false, last_modified_s: None }
 }
 
 #[test]
@@ -85,7 +90,12 @@ fn a_response_made_for_this_request_is_a_miss() {
     let verdict = judge(&REQUESTED, &response(MINE)).expect("is right");
     assert_eq!(
         verdict,
-        CheckVerdict { outcome: Some(Outcome::Miss), is_unsure: false, version: 2, body_bytes: Some(1000) }
+        CheckVerdict {
+            outcome: Some(Outcome::Miss),
+            version: 2,
+            body_bytes: Some(1000),
+            ..CheckVerdict::NOT_OF_OBJECT
+        }
     );
 }
 
@@ -116,11 +126,68 @@ fn a_confirmation_for_this_request_is_revalidated_unless_the_robot_requested_it(
 }
 
 #[test]
-fn a_status_that_the_request_cannot_have_is_a_bad_status() {
-    for status in [204, 206, 301, 403, 404, 500, 502, 503, 504] {
-        let actual = ReceivedHead { status, mark: None, ..response(MINE) };
-        assert_eq!(kind(&REQUESTED, &actual), Some(ErrorKind::BadStatus), "{status}");
-        assert_eq!(kind(&conditional(0), &actual), Some(ErrorKind::BadStatus), "{status}");
+fn a_status_that_the_request_cannot_have_is_wrong_unless_it_says_that_it_is_an_error() {
+    let (wrong, error) = (ErrorKind::WrongStatus, ErrorKind::ErrorStatus);
+    let expected =
+        [(wrong, &[202, 203, 204, 206, 301, 302, 600][..]), (error, &[400, 403, 404, 500, 503, 599])];
+    for (expected, statuses) in expected {
+        for status in statuses {
+            let actual = ReceivedHead { status: *status, mark: None, ..response(MINE) };
+            assert_eq!(kind(&REQUESTED, &actual), Some(expected), "{status}");
+            assert_eq!(kind(&conditional(0), &actual), Some(expected), "{status}");
+        }
+    }
+}
+
+#[test]
+fn what_an_origin_says_in_place_of_an_object_serves_no_other_request() {
+    let judge = |mark: ResponseMark| judge_refusal(&REQUESTED, &mark).err().map(|error| error.kind());
+    for status in [302, 401, 404, 416, 500] {
+        assert_eq!(judge(ResponseMark { status, ..MINE }), None, "{status}");
+        assert_eq!(
+            judge(ResponseMark { status, xact: XactId::NOBODY, ..MINE }),
+            None,
+            "whose it was is not known"
+        );
+        for mark in
+            [STORED, ResponseMark { xact: OTHER, ..MINE }, ResponseMark { xact: XactId::NOBODY, ..STORED }]
+        {
+            assert_eq!(judge(ResponseMark { status, ..mark }), Some(ErrorKind::HitOnUncachable), "{status}");
+        }
+    }
+    for status in [200, 206, 304] {
+        assert_eq!(judge(ResponseMark { status, ..STORED }), None, "{status}");
+    }
+}
+
+#[test]
+fn a_stored_response_is_not_for_a_request_that_its_vary_tells_apart() {
+    let kind = |mark: ResponseMark, may_share: bool| {
+        let verdict = judge_head(&REQUESTED, &response(mark), 21 * SECOND, life, |other| {
+            assert_eq!(other, OTHER);
+            may_share
+        });
+        verdict.err().map(|error| error.kind())
+    };
+    for mark in [STORED, ResponseMark { xact: OTHER, ..MINE }] {
+        assert_eq!(kind(mark, false), Some(ErrorKind::WrongVariant));
+        assert_eq!(kind(mark, true), None);
+    }
+    assert_eq!(kind(MINE, false), None, "it was fetched or validated for this one");
+}
+
+#[test]
+fn the_length_of_a_coded_body_is_not_that_of_the_object() {
+    let head = CheckedRequest { method: Method::Head, ..REQUESTED };
+    for requested in [REQUESTED, head] {
+        let of = |is_coded, bytes| {
+            kind(&requested, &ReceivedHead { is_coded, content_length: Some(bytes), ..response(MINE) })
+        };
+        let wrong = Some(ErrorKind::WrongLength);
+        assert_eq!(
+            [of(false, 1000), of(false, 400), of(true, 400), of(true, 1000)],
+            [None, wrong, None, wrong]
+        );
     }
 }
 
@@ -211,25 +278,26 @@ fn where_a_validation_does_not_show_only_a_version_that_it_would_have_replaced_i
     // Version 1 was current from 10 to 20; confirmed at 19, it is fresh until 24.
     let stored = ResponseMark { made_us: 12 * SECOND, version: 1, ..STORED };
     let sent = |at_s| CheckedRequest { sent_us: at_s * SECOND, validation_updates: false, ..REQUESTED };
-    for fine_s in [17, 19, 20, 25] {
-        assert_eq!(judge_at(&sent(fine_s), &response(stored)).err(), None, "{fine_s}");
+    for (fine_s, is_unconfirmed) in [(17, false), (18, false), (19, true), (25, true)] {
+        let verdict = judge_at(&sent(fine_s), &response(stored)).expect("may have been confirmed");
+        assert_eq!(verdict.is_unconfirmed, is_unconfirmed, "{fine_s}");
     }
     let found = judge_at(&sent(26), &response(stored)).err();
     assert_eq!(found, Some(CheckError::Expired { expires_s: 24, sent_s: 26 }));
     // What is never modified can be confirmed for ever.
     let eternal = |now_s| Life { next_modified_s: None, ..life(now_s) };
-    assert!(judge_head(&sent(1000), &response(stored), 1001 * SECOND, eternal).is_ok());
+    assert!(judge_head(&sent(1000), &response(stored), 1001 * SECOND, eternal, |_| true).is_ok());
     // What has expired when it is made can still be confirmed for each request.
     let dead = |now_s| Life { expires_s: Some(0), ..life(now_s) };
-    assert!(judge_head(&sent(19), &response(stored), 20 * SECOND, dead).is_ok());
-    assert!(judge_head(&sent(20), &response(stored), 21 * SECOND, dead).is_err());
+    assert!(judge_head(&sent(19), &response(stored), 20 * SECOND, dead, |_| true).is_ok());
+    assert!(judge_head(&sent(20), &response(stored), 21 * SECOND, dead, |_| true).is_err());
 }
 
 #[test]
 fn what_was_fetched_for_this_request_is_never_stale() {
     let expired = |now_s| Life { expires_s: Some(0), ..life(now_s) };
     for mark in [MINE, ResponseMark { xact: OTHER, ..MINE }] {
-        assert!(judge_head(&REQUESTED, &response(mark), 21 * SECOND, expired).is_ok());
+        assert!(judge_head(&REQUESTED, &response(mark), 21 * SECOND, expired, |_| true).is_ok());
     }
 }
 
@@ -237,7 +305,7 @@ fn what_was_fetched_for_this_request_is_never_stale() {
 fn a_response_without_expiry_is_never_stale() {
     let eternal = |now_s| Life { expires_s: None, ..life(now_s) };
     let old = ResponseMark { made_us: 0, version: 0, ..STORED };
-    assert!(judge_head(&REQUESTED, &response(old), 21 * SECOND, eternal).is_ok());
+    assert!(judge_head(&REQUESTED, &response(old), 21 * SECOND, eternal, |_| true).is_ok());
 }
 
 #[test]
@@ -304,7 +372,7 @@ fn the_first_cause_in_the_documented_order_wins() {
     actual.mark = None;
     assert_eq!(kind(&private_reload, &actual), Some(ErrorKind::Foreign));
     actual.status = 502;
-    assert_eq!(kind(&private_reload, &actual), Some(ErrorKind::BadStatus));
+    assert_eq!(kind(&private_reload, &actual), Some(ErrorKind::ErrorStatus));
 }
 
 /// The bytes of a made-up object.

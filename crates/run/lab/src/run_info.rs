@@ -142,13 +142,20 @@ fn target(plan: &RunPlan, prepared: &Prepared) -> TargetInfo {
             info.settings = description.settings_as_typed();
         }
         TargetChoice::Topology(topology) => describe_topology(&mut info, plan, prepared, topology),
-        TargetChoice::Running { .. } if !prepared.watched.is_empty() => {
-            info.notes.push(words_of_watched(&prepared.watched));
+        TargetChoice::Running { .. } => {
+            info.notes.push(UNDECLARED.to_owned());
+            if !prepared.watched.is_empty() {
+                info.notes.push(words_of_watched(&prepared.watched));
+            }
         }
-        TargetChoice::Direct | TargetChoice::Running { .. } => {}
+        TargetChoice::Direct => {}
     }
     info
 }
+
+/// What ideal assumes of a proxy of which nothing is declared, which is [`assay_cache::behaviour::CacheBehaviour::PLAIN`].
+const UNDECLARED: &str = "nothing is declared about a proxy that runs already: ideal assumes one that joins requests for the same object, \
+     drops an object after a POST to it, and does not fetch the object for a HEAD, for parts of it, or for a conditional request";
 
 fn words_of_watched(pids: &[u32]) -> String {
     let each: Vec<String> =

@@ -97,7 +97,7 @@ mod tests {
             figures.errors.by_kind.insert(kind.to_owned(), failed);
             most_failed(&figures)
         };
-        for kind in ["connection_lost", "bad_status", "connect_failed"] {
+        for kind in ["connection_lost", "error_status", "connect_failed"] {
             assert!(with(kind, 501) && !with(kind, 500), "{kind}");
         }
         assert!(!with("ports_exhausted", 900), "that is Assay's");

@@ -284,7 +284,7 @@ mod tests {
             summary.conclusion()
         };
         assert_eq!(run(&[], None, &[]), RunConclusion::Fine);
-        assert_eq!(run(&[("timed_out", 10), ("bad_status", 90)], None, &[]), RunConclusion::Fine);
+        assert_eq!(run(&[("timed_out", 10), ("error_status", 90)], None, &[]), RunConclusion::Fine);
         assert_eq!(run(&[("timed_out", 11)], None, &[]), RunConclusion::Failed);
         assert_eq!(run(&[("stale", 1)], None, &["rate"]), RunConclusion::Failed);
         assert_eq!(run(&[], None, &["rate"]), RunConclusion::Undecided);
@@ -295,8 +295,8 @@ mod tests {
         assert_eq!(run(&[("ports_exhausted", 1_000)], None, &["rate"]), RunConclusion::Undecided);
         assert_eq!(run(&[("connection_lost", 10)], Some(Decision::Held), &[]), RunConclusion::Fine);
         assert_eq!(run(&[("connection_lost", 11)], Some(Decision::Held), &[]), RunConclusion::Failed);
-        assert_eq!(run(&[("bad_status", 500)], Some(Decision::Held), &[]), RunConclusion::Fine);
-        assert_eq!(run(&[("bad_status", 501)], Some(Decision::Held), &[]), RunConclusion::Failed);
+        assert_eq!(run(&[("error_status", 500)], Some(Decision::Held), &[]), RunConclusion::Fine);
+        assert_eq!(run(&[("error_status", 501)], Some(Decision::Held), &[]), RunConclusion::Failed);
         assert_eq!(Summary::default().conclusion(), RunConclusion::NothingMeasured);
         let mut unreported = Summary::default();
         unreported.headline.unknown = vec!["errors".to_owned()];

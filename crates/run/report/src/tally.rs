@@ -225,18 +225,23 @@ impl Tally {
             spans.iter().map(|span| Tally { span: *span, ..Tally::default() }).collect();
         tallies.push(Tally::default());
         let last = spans.len();
-        for interval in &series.robots {
-            tallies[usize::from(interval.phase).min(last)].add_robots(interval);
-        }
         for interval in &series.origins {
             tallies[usize::from(interval.phase).min(last)].add_origins(interval);
         }
+        let has_confirmed = tallies.iter().any(|tally| tally.origins.not_modified > 0);
+        // Of a part of a run, or after the last word of its origins, confirmations are not known.
+        let origins_until_ms = series.origins.iter().map(|interval| interval.start_ms).max();
+        let known_until_ms = origins_until_ms.filter(|_| info.part.is_none() && !has_confirmed);
+        for interval in &series.robots {
+            let tally = &mut tallies[usize::from(interval.phase).min(last)];
+            tally.add_robots(interval);
+            if known_until_ms.is_some_and(|until_ms| interval.start_ms <= until_ms) {
+                tally.call_stale(interval.counts.unconfirmed_hits);
+            }
+        }
         for (index, tally) in tallies.iter_mut().enumerate() {
             // Robots get a right response to a body that was changed on its way.
-            if tally.origins.wrong_uploads > 0 {
-                *tally.robots.errors.entry(ErrorKind::WrongUpload).or_default() +=
-                    tally.origins.wrong_uploads;
-            }
+            tally.robots.add_errors(ErrorKind::WrongUpload, tally.origins.wrong_uploads);
             // Of a part of a run, requests at its origins are not those of its robots.
             tally.origins_seen = !series.origins.is_empty() && info.part.is_none();
             tally.add_host(series);
@@ -307,6 +312,12 @@ impl Tally {
     /// Offload of the origins; none where they were not measured, as in a part of a run that has only robots.
     pub(crate) fn offload(&self) -> Offload {
         if self.origins_seen { Offload::of(&self.robots, &self.origins) } else { Offload::default() }
+    }
+
+    /// Counts hits as stale that had expired, and that no origin had confirmed.
+    fn call_stale(&mut self, hits: u64) {
+        self.robots.unconfirmed_hits -= hits;
+        self.robots.add_errors(ErrorKind::Stale, hits);
     }
 
     pub(crate) fn add_robots(&mut self, interval: &RobotInterval) {
@@ -414,6 +425,28 @@ mod tests {
         for tally in [&parts[0], &Tally::of_run(&parts, None, &series)] {
             assert_eq!(tally.robots.errors.get(&ErrorKind::WrongUpload), Some(&2));
         }
+    }
+
+    #[test]
+    fn expired_hits_are_stale_if_no_origin_has_confirmed_anything() {
+        let mut hits = busy(0, 1_000);
+        hits.counts.unconfirmed_hits = 3;
+        let (mut origins, mut later) = (OriginInterval::default(), hits.clone());
+        (origins.start_ms, later.start_ms) = (1_500, 2_000);
+        let mut series = Series { robots: vec![hits, later], origins: vec![origins], ..Series::default() };
+        let figures = |series: &Series, info: &RunInfo| {
+            let parts = Tally::of_phases(info, series, &[None]);
+            let robots = &parts[0].robots;
+            (robots.errors.get(&ErrorKind::Stale).copied(), robots.unconfirmed_hits)
+        };
+        let whole = RunInfo::default();
+        assert_eq!(figures(&series, &whole), (Some(3), 3), "origins have not reported so far");
+        series.origins[0].start_ms = 2_000;
+        assert_eq!(figures(&series, &whole), (Some(6), 0));
+        series.origins[0].counts.not_modified = 1;
+        assert_eq!(figures(&series, &whole), (None, 6), "any of them can have been confirmed");
+        series.origins.clear();
+        assert_eq!(figures(&series, &whole), (None, 6), "origins were not measured");
     }
 
     #[test]

@@ -191,7 +191,11 @@ fn savings(summary: &Summary) -> Finding {
     let (mood, against) = match ideal - nearest {
         gap if gap > IDEAL_GAP => (Mood::Doubtful, below_ideal(gap)),
         gap if gap < -IDEAL_GAP => {
-            (Mood::Doubtful, format!(": {:.1} points more than an infinite cache should reach", -gap * 100.0))
+            let more = format!(
+                ": {:.1} points more than an infinite cache that behaves as declared would",
+                -gap * 100.0
+            );
+            (Mood::Doubtful, more)
         }
         _ if roughly.is_some() => (Mood::Plain, String::new()),
         _ => (Mood::Good, ": as good as an infinite cache".to_owned()),
@@ -216,11 +220,7 @@ fn correctness(summary: &Summary) -> Finding {
     if total.errors.total == 0 {
         let text = match total.counts.completed {
             0 => "No response came, so none could be checked.".to_owned(),
-            completed => format!(
-                "{}nothing was wrong: every byte of {} responses was checked, and each was the right object, fresh, and allowed to be a hit if it was one.",
-                completeness(summary, Mood::Good).1,
-                count(completed)
-            ),
+            completed => format!("{}{}", completeness(summary, Mood::Good).1, checked(total, completed)),
         };
         let (mood, _) = completeness(summary, Mood::Good);
         let mood = if total.counts.completed > 0 { mood } else { Mood::Doubtful };
@@ -245,6 +245,27 @@ fn correctness(summary: &Summary) -> Finding {
         named.join(", "),
     );
     finding(Topic::Correctness, mood, text)
+}
+
+/// What was checked of a run without errors: `completed` responses.
+fn checked(total: &Figures, completed: u64) -> String {
+    let special = &total.special.robots;
+    let mut text = format!(
+        "nothing was wrong: the bodies of {} responses were checked byte for byte, and each response was of the right object, {}and allowed to be a hit if it was one.",
+        count(completed.saturating_sub(special.unchecked_parts)),
+        if special.unconfirmed_hits == 0 { "fresh, " } else { "" }
+    );
+    if special.unchecked_parts > 0 {
+        let parts = count(special.unchecked_parts);
+        text.push_str(&format!(" The bytes of {parts} parts of coded bodies could not be compared."));
+    }
+    if special.unconfirmed_hits > 0 {
+        let hits = count(special.unconfirmed_hits);
+        text.push_str(&format!(
+            " {hits} hits had expired by what they said; whether an origin had confirmed them, this target does not show."
+        ));
+    }
+    text
 }
 
 /// Explanation of a partial run.
@@ -282,11 +303,13 @@ pub(crate) fn error_kind_text(kind: &str) -> &str {
         "truncated_body" => "truncated bodies",
         "wrong_version" => "wrong versions",
         "wrong_not_modified" => "wrong 304s",
+        "wrong_status" => "wrong statuses",
         "unrequested_coding" => "unrequested codings",
         "stale" => "stale responses",
         "hit_on_reload" => "hits on a reload",
-        "hit_on_uncachable" => "hits on uncachable objects",
-        "bad_status" => "bad statuses",
+        "hit_on_uncachable" => "hits on what may not be stored",
+        "wrong_variant" => "wrong variants",
+        "error_status" => "error statuses",
         "malformed" => "malformed responses",
         "extra_bytes" => "with extra bytes",
         "wrong_upload" => "request bodies changed on the way",
@@ -331,7 +354,7 @@ pub(crate) fn tls(total: &Figures) -> Option<String> {
 pub(crate) fn error_kind_meaning(kind: &str) -> &'static str {
     match kind {
         "foreign" => {
-            "The response did not come from the origins of this run: an error page of the target, most likely."
+            "The response did not come from the origins of this run: a page of the target, most likely."
         }
         "wrong_object" => "Somebody requested one object and got another.",
         "wrong_length" | "truncated_body" => "The response was shorter or longer than it said or should be.",
@@ -340,11 +363,17 @@ pub(crate) fn error_kind_meaning(kind: &str) -> &'static str {
             "The response was of a version that the object never had, or no longer should have."
         }
         "wrong_not_modified" => "The robot was told to keep what it had, though the object had changed.",
+        "wrong_status" => {
+            "The status is no error, but none that the request can have, such as a 206 to a request for the whole."
+        }
         "unrequested_coding" => "The body is in a coding that the robot did not ask for.",
         "stale" => "The response had expired before it was served, and nobody had confirmed it.",
         "hit_on_reload" => "The robot requested a fresh response and got one from the store.",
         "hit_on_uncachable" => "A response that must not be kept was kept, and given to somebody.",
-        "bad_status" => "The status was not the one that the origin gave.",
+        "wrong_variant" => {
+            "A stored response was given to a request that differs from its own in a field that Vary names."
+        }
+        "error_status" => "The client got an error that the workload did not ask the origin for.",
         "malformed" | "extra_bytes" => "What came was not HTTP as it should be.",
         "wrong_upload" => {
             "The origin got another request body than the robot had sent: longer, shorter, or with other bytes."

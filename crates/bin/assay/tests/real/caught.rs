@@ -109,6 +109,11 @@ fn an_expired_object_from_the_store_is_stale() {
 }
 
 #[test]
+fn an_expired_object_that_never_changes_is_stale_where_no_origin_has_confirmed_it() {
+    is_caught(Fault::StaleAfterExpiry, "unchanging.pg", "stale");
+}
+
+#[test]
 fn a_reload_from_the_store_is_counted_and_fails_a_run_that_requires_none() {
     for (flags, code) in [(&[][..], 0), (&["--require", "errors(hit_on_reload) == 0"], UNMET)] {
         let (injected, ran) = through(Fault::HitOnReload, "reloads.pg", flags);

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::outcome::Outcome;
 use serde_json::Value;
 
@@ -19,21 +20,6 @@ const AT_ONCE: usize = 3;
 const REHEARSAL: &str = "20s";
 /// A proxy that lets one hit in a hundred wait for longer stood still: origins take a third of a second.
 const PROMPT_MS: f64 = 100.0;
-
-/// Errors that say that a wrong response was given, as opposed to none.
-const CONTENT_ERRORS: [&str; 11] = [
-    "foreign",
-    "wrong_object",
-    "wrong_length",
-    "wrong_bytes",
-    "truncated_body",
-    "wrong_version",
-    "wrong_not_modified",
-    "unrequested_coding",
-    "stale",
-    "hit_on_reload",
-    "hit_on_uncachable",
-];
 
 fn listing(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../workloads").join(name)
@@ -57,8 +43,8 @@ const ENOUGH: u64 = 500;
 /// have been a hit, which no machine changes. A proxy that has neither the old nor the new copy while it stores an object again
 /// may miss it for as long as it does so.
 fn is_right(ran: &Ran, proxy: &str, points: f64) {
-    for kind in CONTENT_ERRORS {
-        assert_eq!(ran.errors(kind), 0, "{proxy}: {kind}");
+    for kind in ErrorKind::ALL.into_iter().filter(|kind| kind.is_wrong_content()) {
+        assert_eq!(ran.errors(kind.name()), 0, "{proxy}: {kind}");
     }
     let mut judged = 0;
     for (index, phase) in ran.phases().iter().enumerate() {

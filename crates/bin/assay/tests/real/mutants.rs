@@ -107,6 +107,36 @@ const MUTANTS: &[Mutant] = &[
         ..RIGHT
     },
     Mutant {
+        what: "takes what varies by language for one",
+        from_origin: |response| {
+            if response.field("Vary") == Some("Accept-Language") {
+                response.remove("Vary");
+            }
+        },
+        detection: Wrong("wrong_variant"),
+        ..RIGHT
+    },
+    Mutant {
+        what: "keeps errors of its origin",
+        from_origin: |response| {
+            if response.has_status(404) {
+                response.keep_for(3_600);
+            }
+        },
+        detection: Wrong("hit_on_uncachable"),
+        ..RIGHT
+    },
+    Mutant {
+        what: "calls the whole a part",
+        to_client: |response| {
+            if response.has_status(200) && is_nth(3) {
+                response.head = response.head.replacen("200 OK", "206 Partial Content", 1);
+            }
+        },
+        detection: Wrong("wrong_status"),
+        ..RIGHT
+    },
+    Mutant {
         what: "keeps the length of a body that it has decoded",
         to_client: |response| {
             decode(response);

@@ -296,7 +296,7 @@ impl Worker {
     /// Ends an xact whose connection was lost without a response, as it was to be: the target has passed on an injected
     /// fault.
     pub fn end_with_fault(&mut self, xact_key: XactKey, now_ns: u64, trigger: &Trigger) {
-        let verdict = CheckVerdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
+        let verdict = CheckVerdict::NOT_OF_OBJECT;
         let kind = ResponseKind::Fault;
         let response = FinishedResponse { status: None, verdict, kind, body_bytes: 0, ended_ns: now_ns };
         self.end_early(xact_key, &response, trigger);

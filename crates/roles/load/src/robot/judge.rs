@@ -12,9 +12,10 @@ use super::response_error::ResponseError;
 use super::setup::RobotSetup;
 use super::special::{self, MOST_STEPS, classify};
 use super::xact::Xact;
-use crate::check::{CheckError, CheckVerdict, ReceivedHead, judge_head};
+use crate::check::{CheckError, CheckVerdict, ReceivedHead, judge_head, judge_refusal};
 use crate::tally::flights::OriginResidence;
 use assay_protocol::clock::RunClock;
+use assay_workload::XactId;
 use assay_workload::mark::{ResponseMark, ResponseNote};
 
 /// Judges the head of one response.
@@ -40,18 +41,22 @@ impl HeadJudge<'_> {
         mark: Option<&[u8]>,
     ) -> Result<HeadVerdict, ResponseError> {
         let Self { setup: RobotSetup { universe, .. }, clock, .. } = *self;
-        let response = read_head(head, mark, &clock);
+        let response = self.read_head(head, mark);
+        let requested = self.xact.requested(self.sent_us(), self.setup);
         if let Some(mark) = &response.mark {
             self.note_origin_times(mark);
+            judge_refusal(&requested, mark)?;
         }
         if let Some(kind) = classify(universe, self.xact, head, response.mark.as_ref())? {
             let kind = if kind == ResponseKind::Refused { self.respond_to_challenge(head) } else { kind };
-            let verdict = CheckVerdict { outcome: None, is_unsure: false, version: 0, body_bytes: None };
+            let verdict = CheckVerdict::NOT_OF_OBJECT;
             return Ok(HeadVerdict { verdict, kind, origin_aborts: false, payload: ExpectedBody::remark() });
         }
-        let requested = self.xact.requested(self.sent_us(), self.setup);
-        let life_at = |at_s: i64| universe.life(&self.xact.object, at_s);
-        let verdict = judge_head(&requested, &response, clock.since_start_us(self.now_ns), life_at);
+        let now_us = clock.since_start_us(self.now_ns);
+        let object = &self.xact.object;
+        let life_at = |at_s: i64| universe.life(object, at_s);
+        let may_share = |other: XactId| universe.may_share(self.xact.id, other, object);
+        let verdict = judge_head(&requested, &response, now_us, life_at, may_share);
         let verdict = verdict.map_err(|wrong| match wrong {
             // It has another length because of that.
             CheckError::Length { .. } if special::is_in_unrequested_coding(self.xact, head) => {
@@ -68,6 +73,25 @@ impl HeadJudge<'_> {
         let body = universe.body(&self.xact.object, verdict.version);
         let payload = ExpectedBody::whole(body, verdict.body_bytes.unwrap_or(0));
         Ok(HeadVerdict { verdict, kind: ResponseKind::Object, origin_aborts, payload })
+    }
+
+    /// Facts of the head that decide about it.
+    fn read_head(&self, head: &ResponseHead<'_>, mark: Option<&[u8]>) -> ReceivedHead {
+        let last_modified_s = match head.status {
+            304 => head
+                .header("Last-Modified")
+                .and_then(parse_date)
+                .map(|at_s| at_s as i64 - self.clock.start_unix_s as i64),
+            _ => None,
+        };
+        ReceivedHead {
+            status: head.status,
+            mark: mark.and_then(ResponseMark::parse),
+            content_length: head.facts.content_length,
+            // A plain request costs no lookup: no coding is right for it.
+            is_coded: self.xact.features.is_some() && special::is_coded(head),
+            last_modified_s,
+        }
     }
 
     /// Instant of sending, in microseconds since the start of the run.
@@ -123,21 +147,4 @@ impl HeadJudge<'_> {
 /// Second of the wall clock at an instant.
 pub fn unix_second(clock: &RunClock, at_ns: u64) -> u64 {
     clock.start_unix_s.saturating_add(clock.since_start_us(at_ns) / 1_000_000)
-}
-
-/// Facts of a head that decide about it.
-fn read_head(head: &ResponseHead<'_>, mark: Option<&[u8]>, clock: &RunClock) -> ReceivedHead {
-    let last_modified_s = match head.status {
-        304 => head
-            .header("Last-Modified")
-            .and_then(parse_date)
-            .map(|at_s| at_s as i64 - clock.start_unix_s as i64),
-        _ => None,
-    };
-    ReceivedHead {
-        status: head.status,
-        mark: mark.and_then(ResponseMark::parse),
-        content_length: head.facts.content_length,
-        last_modified_s,
-    }
 }

@@ -275,9 +275,9 @@ mod tests {
         }
         let verdict = CheckVerdict {
             outcome: Some(Outcome::Miss),
-            is_unsure: false,
             version: 1,
             body_bytes: Some(SIZE),
+            ..CheckVerdict::NOT_OF_OBJECT
         };
         let payload = ExpectedBody::whole(body(), SIZE);
         Ok(HeadVerdict { verdict, kind: ResponseKind::Object, origin_aborts: false, payload })

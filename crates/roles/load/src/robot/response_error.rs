@@ -45,10 +45,11 @@ impl ResponseError {
         match self {
             ResponseError::Head(_)
             | ResponseError::Chunk(_)
-            | ResponseError::Coding(_)
             | ResponseError::Parts(_)
             | ResponseError::Upgrade
             | ResponseError::EndlessInterim => ErrorKind::Malformed,
+            // It is HTTP, and the bytes within it are not those that the origin coded.
+            ResponseError::Coding(_) => ErrorKind::WrongBytes,
             ResponseError::HeadCutOff(_) => ErrorKind::TruncatedBody,
             ResponseError::Check(error) => error.kind(),
         }

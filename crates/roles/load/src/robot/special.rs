@@ -137,6 +137,12 @@ fn is_beyond_the_end(
                 .is_none_or(|bytes| is_beyond(bytes.len() as u64)))
 }
 
+/// True if the body is in a content coding.
+pub fn is_coded(head: &ResponseHead<'_>) -> bool {
+    let coding = head.header("Content-Encoding");
+    coding.is_some_and(|coding| coding::Coding::from_name(coding) != Some(coding::Coding::Identity))
+}
+
 /// True if the body is in a coding that its request did not ask for.
 pub fn is_in_unrequested_coding(xact: &Xact, head: &ResponseHead<'_>) -> bool {
     head.header("Content-Encoding").is_some_and(|coding| is_unrequested(coding, xact.features.as_deref()))

@@ -271,7 +271,6 @@ impl Xact {
             since_s: self.since_s,
             must_reach_origin: self.is_reload() && setup.reloads_reach_origin,
             parts: self.is_for_parts(),
-            coded: self.features.as_ref().is_some_and(|features| features.takes_gzip),
             sent_us,
             clock_error_us: setup.clocks.error_us(),
             key: self.object.key,

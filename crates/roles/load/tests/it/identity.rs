@@ -57,7 +57,7 @@ fn a_target_may_challenge_too() {
     let counts = run(&workload, together(Manner::Challenges)).total();
     // A robot that is nobody has nothing to show: the target was not to challenge it.
     assert_eq!((counts.completed, counts.refused), (0, 0), "{counts:#?}");
-    assert_eq!(counts.errors.get(&ErrorKind::BadStatus).copied(), Some(counts.error_total()));
+    assert_eq!(counts.errors.get(&ErrorKind::ErrorStatus).copied(), Some(counts.error_total()));
 }
 
 /// Requests without credentials.

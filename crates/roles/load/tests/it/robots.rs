@@ -147,7 +147,7 @@ fn every_fault_is_counted_under_its_own_name() {
         (Manner::WrongLength, ErrorKind::WrongLength),
         (Manner::NoMark, ErrorKind::Foreign),
         (Manner::EarlyVersion, ErrorKind::WrongVersion),
-        (Manner::Unavailable, ErrorKind::BadStatus),
+        (Manner::Unavailable, ErrorKind::ErrorStatus),
         (Manner::NeverModified, ErrorKind::WrongNotModified),
         (Manner::OneMore, ErrorKind::ExtraBytes),
         (Manner::Garbage, ErrorKind::Malformed),

@@ -358,7 +358,7 @@ mod tests {
         let Measured::Robots(mut interval) = second(start_s, 1, 100, 100 - errors, 2000) else {
             unreachable!()
         };
-        interval.counts.errors.insert(ErrorKind::BadStatus, errors);
+        interval.counts.errors.insert(ErrorKind::ErrorStatus, errors);
         Measured::Robots(interval)
     }
 

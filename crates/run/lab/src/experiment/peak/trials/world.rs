@@ -200,7 +200,7 @@ impl SimulatedRun {
         interval.counts.sent = was.sent;
         interval.counts.completed = was.response_us.len() as u64;
         if was.refused > 0 {
-            interval.counts.errors.insert(ErrorKind::BadStatus, was.refused);
+            interval.counts.errors.insert(ErrorKind::ErrorStatus, was.refused);
         }
         interval.times.miss.response = times(&was.response_us);
         interval.times.lateness = times(&was.late_us);
