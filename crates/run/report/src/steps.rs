@@ -124,7 +124,8 @@ impl MergedTimes {
             max_us = max_us.max(histogram.max_us);
             all.extend_from_slice(&histogram.buckets);
         }
-        all.sort_unstable();
+        // Stable, which merges what is ascending already.
+        all.sort_by_key(|(low_us, _)| *low_us);
         all.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
             if same {
