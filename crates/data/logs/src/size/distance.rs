@@ -263,7 +263,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn distances_are_the_bytes_of_the_different_objects_since_the_last_request(
-            objects in 1u32..400, draws in proptest::collection::vec(0u32..400, 1..1500), least in 0u32..2
+            objects in 1u32..300, draws in proptest::collection::vec(0u32..400, 1..600), least in 0u32..2
         ) {
             let trace: Vec<_> =
                 draws.iter().map(|draw| (draw % objects, u64::from(draw % objects % 7 + least))).collect();

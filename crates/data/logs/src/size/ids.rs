@@ -94,7 +94,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn keys_are_numbered_in_the_order_in_which_they_are_first_seen(
-            keys in proptest::collection::vec(proptest::prop_oneof![0u64..50, proptest::num::u64::ANY], 0..3000)
+            keys in proptest::collection::vec(proptest::prop_oneof![0u64..50, proptest::num::u64::ANY], 0..800)
         ) {
             let (mut ids, mut expected) = (Ids::default(), HashMap::new());
             for key in keys {

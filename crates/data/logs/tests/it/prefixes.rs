@@ -42,7 +42,7 @@ fn ended(lines: &[String]) -> String {
 
 #[test]
 fn behind_every_head_each_format_is_what_it_is_without() {
-    let requests = requests(200);
+    let requests = requests(50);
     for writer in &WRITERS {
         let lines = lines(writer, &requests);
         let (plain, own) = read(&ended(&lines)).unwrap();

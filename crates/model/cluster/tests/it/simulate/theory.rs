@@ -65,7 +65,7 @@ fn the_power_of_two_has_its_double_exponential_tail() {
         let expected = load.powi(2_i32.pow(least) - 1);
         assert_close(&format!("{least} or more"), seen.tail(least as usize), expected, 0.08);
     }
-    let chance = only(&queues("rand", 300, load, "exponential", 60));
+    let chance = only(&queues("rand", 50, load, "exponential", 30));
     assert!(chance.tail(4) > 2.0 * seen.tail(4), "{} is not much more than {}", chance.tail(4), seen.tail(4));
 }
 
