@@ -60,6 +60,7 @@ fn is_better(field: &Field, than: &Field) -> bool {
         (Field::Time(than), Field::Time(pattern)) => {
             pattern.is_whole() && (!than.is_whole() || (pattern.has_fraction() && !than.has_fraction()))
         }
+        (Field::AnyTime(than, _), Field::AnyTime(origin, _)) => origin > than,
         (Field::EpochSeconds, Field::EpochMillis | Field::EpochMicros) => true,
         (Field::EpochMillis, Field::EpochMicros) => true,
         (Field::Fraction, Field::EpochMillis | Field::EpochMicros) => true,
@@ -67,7 +68,8 @@ fn is_better(field: &Field, than: &Field) -> bool {
         (Field::Client(FieldSource::Indirect), Field::Client(FieldSource::Direct) | Field::ClientAndPort) => {
             true
         }
-        (Field::Outcome(FieldSource::Indirect), Field::Outcome(FieldSource::Direct)) => true,
+        (Field::Outcome(FieldSource::Indirect) | Field::HitFlag, Field::Outcome(FieldSource::Direct)) => true,
+        (Field::Outcome(FieldSource::Indirect), Field::HitFlag) => true,
         (Field::Server, Field::Outcome(_)) => true,
         (Field::Host(FieldSource::Indirect), Field::Host(FieldSource::Direct)) => true,
         // What a cache keeps is the body.

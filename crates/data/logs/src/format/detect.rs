@@ -323,7 +323,7 @@ impl Format {
 }
 
 /// The year 2100: a later time is a number of something else.
-const LATEST_US: i64 = 4_102_444_800_000_000;
+pub(super) const LATEST_US: i64 = 4_102_444_800_000_000;
 
 fn is_nothing(value: &[u8]) -> bool {
     matches!(value, b"" | b"-")

@@ -63,10 +63,10 @@ impl FactSet {
 fn facts(field: &Field) -> &'static [Fact] {
     match field {
         Field::EpochSeconds | Field::EpochMillis | Field::EpochMicros => &[Fact::Time, Fact::Zone],
-        Field::AnyTime(_) => &[Fact::Time, Fact::Zone],
+        Field::AnyTime(..) => &[Fact::Time, Fact::Zone],
         Field::Time(pattern) if pattern.knows_zone() => &[Fact::Time, Fact::Zone],
         Field::Time(_) => &[Fact::Time],
-        Field::Duration(_) | Field::DurationPart(_) => &[Fact::Duration],
+        Field::Duration(_) | Field::DurationPart(_) | Field::EndTime(_) => &[Fact::Duration],
         Field::Outcome(_) | Field::CacheHit | Field::HitFlag => &[Fact::Outcome],
         Field::Server => &[Fact::Outcome, Fact::Server],
         Field::Status => &[Fact::Status],

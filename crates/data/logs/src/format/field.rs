@@ -24,7 +24,9 @@ pub(crate) enum Field {
     /// A time that another field has too: it is only cut out.
     UnusedTime(TimePattern),
     /// A time in JSON: a number in any unit, or one of these patterns.
-    AnyTime(Box<[TimePattern; 3]>),
+    AnyTime(TimeOrigin, Box<[TimePattern; 3]>),
+    /// The end of the response, where the time is its beginning.
+    EndTime(Box<[TimePattern; 3]>),
     Duration(DurationUnit),
     /// A part of the time that it took; the parts are added.
     DurationPart(DurationUnit),
@@ -36,7 +38,7 @@ pub(crate) enum Field {
     Server,
     /// `1` when HAProxy's cache had it.
     CacheHit,
-    /// `1` when a cache of Akamai had it, and `0` when it had not.
+    /// `1` or `true` when the cache had it, `0` or `false` when it had not.
     HitFlag,
     /// Whether the line is a request of a client or a fetch from a backend (`Varnish:side`).
     Side,
@@ -100,6 +102,17 @@ pub(crate) enum FieldSource {
     Direct,
 }
 
+/// Program that wrote a time in JSON, as far as the key says, the one that knows the request best last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum TimeOrigin {
+    /// One that took the line on (`@timestamp`).
+    Shipper,
+    /// Either (`timestamp`, `date`).
+    Unknown,
+    /// The proxy (`time_local`, `ts`).
+    Proxy,
+}
+
 /// A unit of durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DurationUnit {
@@ -141,7 +154,8 @@ impl Field {
         match self {
             Field::Skip | Field::SkipList | Field::Braces | Field::Rest => "field",
             Field::EpochSeconds | Field::EpochMillis | Field::EpochMicros => "time",
-            Field::Time(_) | Field::UnusedTime(_) | Field::AnyTime(_) => "time",
+            Field::Time(_) | Field::UnusedTime(_) | Field::AnyTime(..) => "time",
+            Field::EndTime(_) => "end of the response",
             Field::Fraction => "fraction of the second",
             Field::Duration(_) | Field::DurationPart(_) => "duration",
             Field::Client(_) | Field::ClientAndPort => "client",
@@ -197,6 +211,7 @@ impl Field {
     pub(crate) fn duration_unit(&self) -> Option<DurationUnit> {
         match self {
             Field::Duration(unit) | Field::DurationPart(unit) => Some(*unit),
+            Field::EndTime(_) => Some(DurationUnit::Millisecond),
             _ => None,
         }
     }
@@ -255,7 +270,10 @@ impl Field {
             }
             // Read by its own pattern, which knows where it ends.
             Field::Time(_) | Field::UnusedTime(_) => {}
-            Field::AnyTime(patterns) => any_time(text, patterns.as_slice(), clock)?,
+            Field::AnyTime(_, patterns) => clock.set_time(&any_time(text, patterns.as_slice())?),
+            Field::EndTime(patterns) => {
+                clock.end_us = any_time(text, patterns.as_slice()).and_then(|end| end.unix_us());
+            }
             Field::Duration(unit) => access.duration_us = duration_us(text, *unit)?,
             Field::DurationPart(unit) => {
                 let part_us = duration_us(text, *unit)?;
@@ -276,10 +294,9 @@ impl Field {
             },
             Field::HitFlag => {
                 access.outcome = match text {
-                    b"1" => b"HIT",
-                    b"0" => b"MISS",
-                    _ if is_none(text) => b"",
-                    _ => return None,
+                    b"1" | b"true" => b"HIT",
+                    b"0" | b"false" => b"MISS",
+                    _ => text_or_none(text),
                 };
             }
             Field::Side => {
@@ -423,15 +440,14 @@ pub(crate) fn epoch_us(text: &[u8]) -> Option<i64> {
     }
 }
 
-fn any_time(text: &[u8], patterns: &[TimePattern], clock: &mut Clock) -> Option<()> {
+pub(super) fn any_time(text: &[u8], patterns: &[TimePattern]) -> Option<Clock> {
     if text.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.') {
-        clock.epoch_us = Some(epoch_us(text)?);
-        return Some(());
+        return Some(Clock::at(epoch_us(text)?));
     }
     patterns.iter().find_map(|pattern| {
-        let mut own = Clock::default();
-        let rest = pattern.read(text, &mut own)?;
-        rest.is_empty().then(|| clock.set_time(&own))
+        let mut clock = Clock::default();
+        let rest = pattern.read(text, &mut clock)?;
+        rest.is_empty().then_some(clock)
     })
 }
 

@@ -3,11 +3,16 @@
 //! The keys of the first lines are looked up once. Writers keep to their order, so that the next key is nearly always the one that
 //! came after the last one before: most keys cost one comparison.
 
-use super::field::{DurationUnit, Field, FieldSource, request_field, sent_response_field};
-use super::time::TimePattern;
+use super::detect::LATEST_US;
+use super::field::{
+    DurationUnit, Field, FieldSource, TimeOrigin, any_time, request_field, sent_response_field,
+};
+use super::time::{TimePattern, ticks_in_second};
 
 /// Maximum nesting of objects.
 const DEPTH: usize = 6;
+/// The year 2000: an earlier time is a number of something else.
+const EARLIEST_US: i64 = 946_684_800_000_000;
 
 /// The keys of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,6 +145,35 @@ impl Keys {
 
     pub(super) fn list_mut(&mut self) -> &mut [Key] {
         &mut self.list
+    }
+
+    /// Skips keys whose values are not the times that their names say: `time` may be a duration where another key has the time, and
+    /// between two times in whole seconds lies no response time.
+    pub(super) fn skip_other_times(&mut self, lines: &[&[u8]]) {
+        let mut are_times = vec![false; self.list.len()];
+        for line in lines {
+            // A line that is no object says nothing.
+            let _ = self.each(line, |JsonMember { key, text }| {
+                are_times[key] |= match &self.list[key].field {
+                    Field::AnyTime(_, patterns) => is_recent(text, patterns.as_slice()),
+                    Field::EndTime(_) => is_finer_than_second(text),
+                    _ => false,
+                };
+                Some(())
+            });
+        }
+        let is_known =
+            self.list.iter().zip(&are_times).any(|(key, is)| *is && matches!(key.field, Field::AnyTime(..)));
+        for (key, is_time) in self.list.iter_mut().zip(are_times) {
+            let is_other = match key.field {
+                Field::AnyTime(..) => is_known && !is_time,
+                Field::EndTime(_) => !is_time,
+                _ => false,
+            };
+            if is_other {
+                key.field = Field::Skip;
+            }
+        }
     }
 
     /// Hands over the values of a line whose keys are known, until one is refused.
@@ -336,8 +370,20 @@ impl<'l> Cursor<'l> {
     }
 }
 
-fn any_time() -> Field {
-    Field::AnyTime(Box::new(TimePattern::from_json_lines()))
+/// True for a time that a log may have.
+fn is_recent(text: &[u8], patterns: &[TimePattern]) -> bool {
+    let time_us = any_time(text, patterns).and_then(|clock| clock.unix_us());
+    time_us.is_some_and(|time_us| (EARLIEST_US..LATEST_US).contains(&time_us))
+}
+
+/// True for a time with a part of a second.
+fn is_finer_than_second(text: &[u8]) -> bool {
+    let is_number = text.iter().all(u8::is_ascii_digit);
+    text.contains(&b'.') || (is_number && ticks_in_second(text.len()).is_some_and(|ticks| ticks > 1))
+}
+
+fn time(origin: TimeOrigin) -> Field {
+    Field::AnyTime(origin, Box::new(TimePattern::from_json_lines()))
 }
 
 fn caddy(path: &str) -> Option<Field> {
@@ -348,7 +394,7 @@ fn caddy(path: &str) -> Option<Field> {
         return sent_response_field(&name.to_ascii_lowercase());
     }
     Some(match path {
-        "ts" => any_time(),
+        "ts" => time(TimeOrigin::Proxy),
         "duration" => Field::Duration(DurationUnit::Second),
         "size" => Field::LineLayout,
         "status" => Field::Status,
@@ -371,7 +417,7 @@ fn traefik(path: &str) -> Option<Field> {
         return sent_response_field(&name.to_ascii_lowercase());
     }
     Some(match path {
-        "StartUTC" => any_time(),
+        "StartUTC" => time(TimeOrigin::Proxy),
         "Duration" => Field::Duration(DurationUnit::Nanosecond),
         "ClientHost" => Field::Client(FieldSource::Direct),
         "ClientAddr" => Field::Client(FieldSource::Indirect),
@@ -390,7 +436,7 @@ fn traefik(path: &str) -> Option<Field> {
 
 fn envoy(path: &str) -> Option<Field> {
     Some(match path {
-        "start_time" => any_time(),
+        "start_time" => time(TimeOrigin::Proxy),
         "duration" => Field::Duration(DurationUnit::Millisecond),
         "response_code" => Field::Status,
         "bytes_sent" => Field::LineLayout,
@@ -409,7 +455,7 @@ fn envoy(path: &str) -> Option<Field> {
 
 fn cloudflare(path: &str) -> Option<Field> {
     Some(match path {
-        "EdgeStartTimestamp" => any_time(),
+        "EdgeStartTimestamp" => time(TimeOrigin::Proxy),
         "ClientIP" => Field::Client(FieldSource::Direct),
         "ClientRequestHost" => Field::Host(FieldSource::Direct),
         "ClientRequestMethod" => Field::Method,
@@ -422,7 +468,7 @@ fn cloudflare(path: &str) -> Option<Field> {
         "EdgeResponseBytes" => Field::Bytes,
         "EdgeResponseStatus" => Field::Status,
         "EdgeResponseContentType" => Field::ContentType,
-        "EdgeTimeToFirstByteMs" => Field::Duration(DurationUnit::Millisecond),
+        "EdgeEndTimestamp" => Field::EndTime(Box::new(TimePattern::from_json_lines())),
         "OriginIP" => Field::Peer,
         _ => return None,
     })
@@ -430,7 +476,7 @@ fn cloudflare(path: &str) -> Option<Field> {
 
 fn akamai(path: &str) -> Option<Field> {
     Some(match path {
-        "reqTimeSec" => any_time(),
+        "reqTimeSec" => time(TimeOrigin::Proxy),
         "cliIP" => Field::Client(FieldSource::Direct),
         "reqHost" => Field::Host(FieldSource::Direct),
         "reqMethod" => Field::Method,
@@ -438,7 +484,8 @@ fn akamai(path: &str) -> Option<Field> {
         "queryStr" => Field::Query,
         "proto" => Field::Scheme,
         "statusCode" => Field::Status,
-        "rspContentLen" => Field::LineLayout,
+        // `rspContentLen` is what the response announced.
+        "bytes" => Field::LineLayout,
         "totalBytes" => Field::Bytes,
         "rspContentType" => Field::ContentType,
         "cacheStatus" => Field::HitFlag,
@@ -463,6 +510,7 @@ fn by_name(path: &str) -> Option<Field> {
             | Field::LineLayout
             | Field::ContentType
             | Field::Outcome(_)
+            | Field::HitFlag
             | Field::Duration(_)
     );
     let belongs = match parent.as_str() {
@@ -475,10 +523,14 @@ fn by_name(path: &str) -> Option<Field> {
 }
 
 fn by_last_name(last: &str) -> Option<Field> {
+    if last == "@timestamp" {
+        return Some(time(TimeOrigin::Shipper));
+    }
     let name = last.trim_start_matches('@').to_ascii_lowercase().replace('-', "_");
     let known = match name.as_str() {
-        "time" | "timestamp" | "ts" | "date" | "datetime" | "time_local" | "time_iso8601" | "msec"
-        | "start_time" | "request_timestamp" | "unix_time" | "time_unix" => any_time(),
+        "timestamp" | "date" | "datetime" => time(TimeOrigin::Unknown),
+        "time" | "ts" | "time_local" | "time_iso8601" | "msec" | "start_time" | "request_timestamp"
+        | "unix_time" | "time_unix" => time(TimeOrigin::Proxy),
         "request" | "request_line" => Field::RequestLine,
         "method" | "verb" | "http_method" | "request_method" => Field::Method,
         "url" | "uri" | "request_url" | "request_uri" | "full_url" => Field::Url,
@@ -504,6 +556,9 @@ fn by_last_name(last: &str) -> Option<Field> {
         | "fastly_state"
         | "cachestatus" => Field::Outcome(FieldSource::Direct),
         "x_cache" | "sent_http_x_cache" | "resp_x_cache" => Field::Outcome(FieldSource::Indirect),
+        "cache_hit" | "cachehit" | "is_hit" | "ishit" | "hit" | "cached" | "is_cached" | "from_cache" => {
+            Field::HitFlag
+        }
         "user_agent" | "useragent" | "ua" | "request_user_agent" => Field::Agent,
         "referer" | "referrer" | "request_referer" | "http_referrer" => Field::Referrer,
         "host" | "request_host" | "vhost" | "authority" | "domain" => Field::Host(FieldSource::Direct),

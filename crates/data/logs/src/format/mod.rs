@@ -244,6 +244,7 @@ impl Format {
         }
         let mut tokens: Vec<Token> =
             keys.list().iter().map(|key| Token::field(key.field.clone(), &*key.path)).collect();
+        keys.skip_other_times(lines);
         let unused = choice::drop_redundant(&mut tokens);
         for (key, piece) in keys.list_mut().iter_mut().zip(tokens) {
             if let Token::Field { field, .. } = piece {
@@ -391,6 +392,7 @@ impl Format {
             access.query = b"";
         }
         if clock.lacks_part {
+                access.duration_us = access.duration_us.or(clock.duration_us());
             access.duration_us = None;
         }
         if self.describes_connections {

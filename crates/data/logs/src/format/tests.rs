@@ -198,6 +198,102 @@ fn the_query_is_read_once_wherever_json_has_it() {
     }
 }
 
+/// What is read of a JSON line with these members, beside an address and a URL.
+fn read_json(members: &str) -> String {
+    let line = format!(r#"{{"client_ip":"192.0.2.1","url":"/p","method":"GET","status":200,{members}}}"#);
+    let format = Format::from_json_lines(&[line.as_bytes()]).expect("an object");
+    let mut access = Access::default();
+    read_line(&format, line.as_bytes(), &mut access).map_err(|wrong| format.explain(&wrong)).expect(&line);
+    let outcome = String::from_utf8_lossy(access.outcome);
+    format!("{} {:?} {outcome}", access.time_us.unwrap_or(-1) / 1_000_000, access.duration_us)
+}
+
+#[test]
+fn the_time_of_a_request_is_read_before_that_of_a_shipper_in_every_order() {
+    let own = ["\"time_local\":\"10/Oct/2000:13:55:36 -0700\"", "\"ts\":971211336", "\"time\":971211336.5"];
+    let others =
+        ["\"@timestamp\":\"2026-07-01T10:00:00Z\"", "\"timestamp\":1782900000", "\"date\":1782900000.5"];
+    for (own, other) in own.iter().flat_map(|own| others.iter().map(move |other| (own, other))) {
+        for members in [format!("{own},{other}"), format!("{other},{own}")] {
+            assert!(read_json(&members).starts_with("971211336 "), "{members}");
+        }
+    }
+    assert!(
+        read_json(r#""@timestamp":"2026-07-01T10:00:00Z","timestamp":971211336"#).starts_with("971211336 ")
+    );
+    assert!(read_json(r#""@timestamp":"2000-10-10T20:55:36Z""#).starts_with("971211336 "));
+    // Somebody calls the duration a time.
+    for members in [r#""time":0.25,"@timestamp":971211336"#, r#""@timestamp":971211336,"time":"-""#] {
+        assert!(read_json(members).starts_with("971211336 "), "{members}");
+    }
+}
+
+#[test]
+fn a_hit_may_be_a_truth_value() {
+    for key in ["cacheHit", "cache_hit", "cached", "is_hit", "from-cache"] {
+        for (value, outcome) in [
+            ("true", "HIT"),
+            ("false", "MISS"),
+            ("\"true\"", "HIT"),
+            ("1", "HIT"),
+            ("0", "MISS"),
+            ("null", ""),
+        ] {
+            let read = read_json(&format!(r#""ts":971211336,"{key}":{value}"#));
+            assert_eq!(read, format!("971211336 None {outcome}"), "{key} {value}");
+        }
+    }
+    // A word says more than a truth value, and either more than what a header field says of other caches.
+    for members in [r#""cache_status":"STALE","cached":false"#, r#""cached":false,"cache_status":"STALE""#] {
+        assert_eq!(read_json(&format!(r#""ts":971211336,{members}"#)), "971211336 None STALE");
+    }
+    for members in [r#""x_cache":"HIT","cached":false"#, r#""cached":false,"x_cache":"HIT""#] {
+        assert_eq!(read_json(&format!(r#""ts":971211336,{members}"#)), "971211336 None MISS");
+    }
+}
+
+#[test]
+fn the_response_time_of_cloudflare_is_that_of_the_whole_response_or_not_known() {
+    let read = |members: &str| {
+        let line = format!(
+            r#"{{"ClientRequestURI":"/a","EdgeResponseStatus":200,"EdgeTimeToFirstByteMs":3,{members}}}"#
+        );
+        let format = Format::from_json_lines(&[line.as_bytes()]).expect("an object");
+        let mut access = Access::default();
+        read_line(&format, line.as_bytes(), &mut access).expect("a request");
+        assert_eq!(format.facts().contains(Fact::Duration), access.duration_us.is_some(), "{members}");
+        access.duration_us
+    };
+    for members in [
+        r#""EdgeStartTimestamp":1782900000156000000,"EdgeEndTimestamp":1782900000406000000"#,
+        r#""EdgeEndTimestamp":1782900000406000000,"EdgeStartTimestamp":1782900000156000000"#,
+        r#""EdgeStartTimestamp":"2026-07-01T10:00:00.156Z","EdgeEndTimestamp":"2026-07-01T10:00:00.406Z""#,
+    ] {
+        assert_eq!(read(members), Some(250_000), "{members}");
+    }
+    for members in [
+        r#""EdgeStartTimestamp":1782900000156000000"#,
+        r#""EdgeStartTimestamp":1782900000,"EdgeEndTimestamp":1782900001"#,
+        r#""EdgeStartTimestamp":"2026-07-01T10:00:00Z","EdgeEndTimestamp":"2026-07-01T10:00:01Z""#,
+    ] {
+        assert_eq!(read(members), None, "{members}");
+    }
+}
+
+#[test]
+fn the_announced_length_of_akamai_is_not_taken_for_what_was_sent() {
+    let read = |members: &str| {
+        let line = format!(r#"{{"reqTimeSec":"1782900004.5","reqPath":"a","statusCode":"200",{members}}}"#);
+        let format = Format::from_json_lines(&[line.as_bytes()]).expect("an object");
+        let mut access = Access::default();
+        read_line(&format, line.as_bytes(), &mut access).expect("a request");
+        format.facts().contains(Fact::Bytes).then_some((access.bytes, format.counts_bodies()))
+    };
+    assert_eq!(read(r#""rspContentLen":"9","bytes":"5","totalBytes":"7""#), Some((5, true)));
+    assert_eq!(read(r#""rspContentLen":"9","totalBytes":"7""#), Some((7, false)));
+    assert_eq!(read(r#""rspContentLen":"9""#), None);
+}
+
 #[test]
 fn a_path_of_akamai_is_one_path_with_and_without_a_leading_slash() {
     for path in ["/a/b.png", "a/b.png"] {

@@ -50,6 +50,8 @@ pub(crate) struct TimePattern {
 pub(crate) struct Clock {
     pub epoch_us: Option<i64>,
     pub fraction_us: i64,
+    /// End of the response, where a field of its own says it.
+    pub end_us: Option<i64>,
     /// A part of how long the request took is not known, and so is the whole.
     pub lacks_part: bool,
     date: Option<i64>,
@@ -74,9 +76,19 @@ impl Clock {
 }
 
 impl Clock {
+    /// An instant, in microseconds since 1970.
+    pub(crate) fn at(epoch_us: i64) -> Self {
+        Self { epoch_us: Some(epoch_us), ..Self::default() }
+    }
+
+    /// Microseconds from the time to the end of the response; none when the line does not say both.
+    pub(crate) fn duration_us(&self) -> Option<u64> {
+        u64::try_from(self.end_us?.checked_sub(self.unix_us()?)?).ok()
+    }
+
     /// Takes the time of another one.
     pub(crate) fn set_time(&mut self, other: &Clock) {
-        *self = Clock { lacks_part: self.lacks_part, ..*other };
+        *self = Clock { lacks_part: self.lacks_part, end_us: self.end_us, ..*other };
     }
 }
 

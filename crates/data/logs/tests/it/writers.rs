@@ -545,7 +545,7 @@ fn envoy_json(r: &Request) -> String {
 
 fn cloudflare(r: &Request) -> String {
     format!(
-        r#"{{"CacheCacheStatus":"{}","ClientIP":"{}","ClientRequestHost":"{}","ClientRequestMethod":"{}","ClientRequestURI":"{}","ClientRequestUserAgent":"{}","EdgeEndTimestamp":1,"EdgeResponseBytes":{},"EdgeResponseStatus":{},"EdgeStartTimestamp":{},"EdgeTimeToFirstByteMs":{},"RayID":"4a6050ff9d5f1b7e"}}"#,
+        r#"{{"CacheCacheStatus":"{}","ClientIP":"{}","ClientRequestHost":"{}","ClientRequestMethod":"{}","ClientRequestURI":"{}","ClientRequestUserAgent":"{}","EdgeEndTimestamp":{},"EdgeResponseBytes":{},"EdgeResponseStatus":{},"EdgeStartTimestamp":{},"EdgeTimeToFirstByteMs":3,"RayID":"4a6050ff9d5f1b7e"}}"#,
         if r.is_hit { "hit" } else { "dynamic" },
         r.client,
         r.host,
@@ -554,23 +554,23 @@ fn cloudflare(r: &Request) -> String {
         r.agent,
         r.bytes,
         r.status,
-        r.time_ms * 1_000_000,
-        r.duration_ms
+        r.time_ms * 1_000_000
     )
 }
+        (r.time_ms + r.duration_ms.cast_signed()) * 1_000_000,
 
 fn akamai(r: &Request) -> String {
     let (path, query) = r.target[1..].split_once('?').unwrap();
     format!(
-        r#"{{"version": 1, "cp": "123456", "reqTimeSec": "{}.{:03}", "bytes": "1", "cliIP": "{}", "statusCode": "{}", "proto": "HTTPS", "reqHost": "{}", "reqMethod": "{}", "reqPath": "{path}", "rspContentLen": "{}", "UA": "{}", "queryStr": "{query}", "totalBytes": "7", "cacheStatus": "{}"}}"#,
+        r#"{{"version": 1, "cp": "123456", "reqTimeSec": "{}.{:03}", "bytes": "{}", "cliIP": "{}", "statusCode": "{}", "proto": "HTTPS", "reqHost": "{}", "reqMethod": "{}", "reqPath": "{path}", "rspContentLen": "1", "UA": "{}", "queryStr": "{query}", "totalBytes": "7", "cacheStatus": "{}"}}"#,
         r.time_ms / 1000,
         r.time_ms % 1000,
         r.client,
         r.status,
         r.host,
         r.method,
-        r.bytes,
         r.agent,
+        r.bytes,
         u8::from(r.is_hit)
     )
 }
