@@ -119,7 +119,7 @@ fn may_write(format: &Format, proxy: &str, dialect: Dialect) -> bool {
     match (format.name.as_str(), format.dialect()) {
         // These have one writer.
         ("vhost-combined", _) => proxy == "httpd",
-        ("assay-switch", _) => false,
+        ("assay-switch" | "lighttpd", _) => false,
         // nginx writes Combined by default, and httpd can have any format of these.
         ("combined" | "common" | "host-combined" | "host-common", _) => {
             matches!(proxy, "nginx" | "httpd" | "varnishncsa")
@@ -157,6 +157,7 @@ mod tests {
         let squid = vec!["Squid".to_owned()];
         assert_eq!(of("squid"), [("user agent".into(), squid.clone()), ("referrer".into(), squid)]);
         assert_eq!(of("assay-switch"), [("outcome".into(), Vec::new())]);
+        assert!(of("lighttpd").iter().all(|(_, how)| how.is_empty()));
         let own = of("$msec $status \"$request\" $body_bytes_sent \"$http_user_agent\" \"$http_referer\"");
         assert_eq!(own.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>(), ["outcome", "duration"]);
         assert!(own.iter().all(|(_, how)| *how == ["nginx"]));

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::net::IpAddr;
 
 use super::field::{DurationUnit, Field};
-use super::known::WITH_HOST_FIRST;
+use super::known::{WITH_HOST_FIRST, WITH_HOST_SECOND};
 use super::prefix::begins_with_day;
 use super::{
     Fact, FieldValue, Format, FormatTracker, KNOWN_FORMATS, KnownFormat, LineError, Mismatch, json, w3c,
@@ -159,17 +159,15 @@ pub fn detect(head: &[u8]) -> Result<DetectedFormats, DetectError> {
     lines.truncate(SAMPLE_LINES);
     let tried = lines.len();
     let known: Vec<Format> =
-        KNOWN_FORMATS.iter().filter(|known| !is_host_first(known)).map(KnownFormat::format).collect();
+        KNOWN_FORMATS.iter().filter(|known| !has_host_added(known)).map(KnownFormat::format).collect();
     if let Some(recognised) = from_json_lines(&known, &lines) {
         return recognised;
     }
     let Some(best) = best_of(&known, &lines)? else {
         return Err(DetectError::Unknown { nearest: lines.first().and_then(|line| nearest(&known, line)) });
     };
-    let (mut fit, format) = match with_host_first(&best.format, best.lines, &lines) {
-        Some((fit, format)) => (fit, format),
-        None => (best.lines, best.format),
-    };
+    let with_host = with_host_first(&best, &lines).or_else(|| with_host_second(&best, &lines));
+    let Best { lines: mut fit, format } = with_host.unwrap_or(best);
     // The lines that fit are looked at again, for ports.
     let sample = lines.clone();
     lines.retain(|line| !is_of(&format, line));
@@ -335,15 +333,16 @@ fn is_of_address(byte: &u8) -> bool {
 }
 
 /// True for a format that is taken for what the same lines are without their host only if the lines say so.
-fn is_host_first(known: &KnownFormat) -> bool {
-    WITH_HOST_FIRST.iter().any(|(_, with_host)| known.names.contains(with_host))
+fn has_host_added(known: &KnownFormat) -> bool {
+    let with_host = WITH_HOST_FIRST.iter().map(|(_, with_host)| with_host);
+    with_host.chain([&WITH_HOST_SECOND]).any(|name| known.names.contains(name))
 }
 
-/// Counts the lines that fit a format and have a host in front; none: too few. The name of a user (`ident`), which
+/// The format with a host in front, and the lines that have one; none: too few have. The name of a user (`ident`), which
 /// stands second without a host, is never an address; where the first word is mostly an address too, it is rather
 /// that of a client in front of a proxy (`X-Forwarded-For`).
-fn with_host_first(format: &Format, fit: usize, lines: &[&[u8]]) -> Option<(usize, Format)> {
-    let (_, name) = WITH_HOST_FIRST.iter().find(|(without, _)| *without == format.name)?;
+fn with_host_first(without: &Best, lines: &[&[u8]]) -> Option<Best> {
+    let (_, name) = WITH_HOST_FIRST.iter().find(|(name, _)| *name == without.format.name)?;
     let format = KNOWN_FORMATS.iter().find(|known| known.names.contains(name))?.format();
     let (mut with_host, mut with_name) = (0, 0);
     for line in lines {
@@ -353,8 +352,41 @@ fn with_host_first(format: &Format, fit: usize, lines: &[&[u8]]) -> Option<(usiz
             with_name += usize::from(!access.host.is_empty() && !is_address(access.host));
         }
     }
-    let is_host = with_host * 10 >= fit * NEARLY_ALL_OF_10 && with_name * 2 > with_host;
-    is_host.then_some((with_host, format))
+    let is_host = with_host * 10 >= without.lines * NEARLY_ALL_OF_10 && with_name * 2 > with_host;
+    is_host.then_some(Best { format, lines: with_host })
+}
+
+/// The format of lighttpd, if the second word is a host and the first the address of a client. Combined has the name of a user there
+/// (`ident`), which is missing in most lines and has no domain. Where it is mostly an address, the first one is that of another proxy.
+fn with_host_second(without: &Best, lines: &[&[u8]]) -> Option<Best> {
+    if without.format.name != "combined" {
+        return None;
+    }
+    let format = KNOWN_FORMATS.iter().find(|known| known.names.contains(&WITH_HOST_SECOND))?.format();
+    let (mut with_host, mut with_name) = (0, 0);
+    for line in lines {
+        let mut access = Access::default();
+        if read_line(&format, line, &mut access).is_ok() && is_address(access.client) {
+            let is_name = is_domain_name(access.host);
+            with_host += usize::from(is_name || is_address(access.host));
+            with_name += usize::from(is_name);
+        }
+    }
+    let is_host = with_host * 10 >= without.lines * NEARLY_ALL_OF_10 && with_name * 2 > with_host;
+    is_host.then_some(Best { format, lines: without.lines })
+}
+
+/// True for a name with a domain, with a port or without, and for `localhost`.
+fn is_domain_name(host: &[u8]) -> bool {
+    let name = match memchr::memrchr(b':', host) {
+        Some(colon) if host[colon + 1..].iter().all(u8::is_ascii_digit) => &host[..colon],
+        _ => host,
+    };
+    let is_label = |label: &[u8]| {
+        !label.is_empty() && label.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte))
+    };
+    let has_domain = name.contains(&b'.') && name.split(|byte| *byte == b'.').all(is_label);
+    (has_domain && !is_address(name)) || name == b"localhost"
 }
 
 fn is_address(text: &[u8]) -> bool {

@@ -40,6 +40,9 @@ const HAPROXY_CLF: &str = concat!(
     "%ac %fc %bc %sc %rc %sq %bq %CC %CS %hrl %hsl"
 );
 
+/// The format of lines whose second word is the host that was asked for, where Combined has the name of a user.
+pub(super) const WITH_HOST_SECOND: &str = "lighttpd";
+
 /// Formats, and those whose lines differ from theirs by a host before them. Most lines of the second fit the first too: the host is
 /// taken for the client then.
 pub(super) const WITH_HOST_FIRST: [(&str, &str); 3] =
@@ -70,6 +73,12 @@ pub const KNOWN_FORMATS: &[KnownFormat] = &[
         about: "Combined with the host before it, as Debian's httpd writes it",
         dialect: Dialect::Ncsa,
         text: r#"%v:%p %h %l %u %t "%r" %>s %O "%{Referer}i" "%{User-Agent}i""#,
+    },
+    KnownFormat {
+        names: &[WITH_HOST_SECOND],
+        about: "Combined with the host behind the client, as lighttpd writes it by default",
+        dialect: Dialect::Ncsa,
+        text: r#"%h %V %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i""#,
     },
     KnownFormat {
         names: &["nginx-main"],

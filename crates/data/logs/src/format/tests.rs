@@ -458,6 +458,29 @@ fn combined_without_a_host_is_recognised_whatever_clients_and_users_are_called()
 }
 
 #[test]
+fn a_host_behind_the_client_is_told_from_the_name_of_a_user() {
+    for begins in [
+        &["192.0.2.1 www.example.org -", "2001:db8::1 example.net:8080 frank"][..],
+        &["192.0.2.1 localhost -"],
+        // Requests for an address are those of scanners.
+        &["192.0.2.1 a.example -", "192.0.2.2 b.example -", "192.0.2.3 10.0.0.1 -"],
+    ] {
+        assert_eq!(recognised(begins), "lighttpd", "{begins:?}");
+    }
+    for begins in [
+        &["192.0.2.1 frank -", "192.0.2.2 root frank"][..],
+        &["192.0.2.1 john.doe -", "192.0.2.2 - -"],
+        &["192.0.2.1 10.0.0.1 -", "192.0.2.2 10.0.0.1 - -"],
+        &["client.example www.example.org -"],
+    ] {
+        assert_eq!(recognised(begins), "combined", "{begins:?}");
+    }
+    let line = r#"192.0.2.1 a.example frank [10/Oct/2000:13:55:36 -0700] "GET /x HTTP/1.1" 200 1 "-" "-""#;
+    assert!(read("lighttpd", line).unwrap().contains("c=192.0.2.1 "));
+    assert!(read("lighttpd", line).unwrap().contains(" host=a.example "));
+}
+
+#[test]
 fn a_line_that_does_not_fit_says_where_and_why() {
     let why = |line: &str| read("squid", line).unwrap_err();
     assert_eq!(

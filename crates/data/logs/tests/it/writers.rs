@@ -99,7 +99,7 @@ const JSON: FactSet = FactSet {
     agent: true,
 };
 
-pub const WRITERS: [Writer; 31] = [
+pub const WRITERS: [Writer; 32] = [
     Writer { format: "squid", head: "", line: squid, says: SQUID },
     Writer { format: "combined", head: "", line: combined, says: COMBINED },
     Writer { format: "common", head: "", line: common, says: COMMON },
@@ -120,6 +120,12 @@ pub const WRITERS: [Writer; 31] = [
         head: "",
         line: |r| format!("{} {}", r.host, common(r)),
         says: FactSet { host: true, ..COMMON },
+    },
+    Writer {
+        format: "lighttpd",
+        head: "",
+        line: |r| combined(r).replacen(" - - ", &format!(" {} - ", r.host), 1),
+        says: FactSet { host: true, ..COMBINED },
     },
     Writer { format: "nginx-main", head: "", line: |r| format!("{} \"-\"", combined(r)), says: COMBINED },
     Writer {
@@ -552,12 +558,12 @@ fn cloudflare(r: &Request) -> String {
         r.method,
         r.target,
         r.agent,
+        (r.time_ms + r.duration_ms.cast_signed()) * 1_000_000,
         r.bytes,
         r.status,
         r.time_ms * 1_000_000
     )
 }
-        (r.time_ms + r.duration_ms.cast_signed()) * 1_000_000,
 
 fn akamai(r: &Request) -> String {
     let (path, query) = r.target[1..].split_once('?').unwrap();
@@ -565,12 +571,12 @@ fn akamai(r: &Request) -> String {
         r#"{{"version": 1, "cp": "123456", "reqTimeSec": "{}.{:03}", "bytes": "{}", "cliIP": "{}", "statusCode": "{}", "proto": "HTTPS", "reqHost": "{}", "reqMethod": "{}", "reqPath": "{path}", "rspContentLen": "1", "UA": "{}", "queryStr": "{query}", "totalBytes": "7", "cacheStatus": "{}"}}"#,
         r.time_ms / 1000,
         r.time_ms % 1000,
+        r.bytes,
         r.client,
         r.status,
         r.host,
         r.method,
         r.agent,
-        r.bytes,
         u8::from(r.is_hit)
     )
 }
