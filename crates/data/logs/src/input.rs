@@ -11,6 +11,7 @@ use lzma_rust2::XzReader;
 
 use crate::error::LogsError;
 use crate::format::prefix::{LinePrefix, write_unescaped};
+use crate::json_escape;
 
 /// The longest line that is read; a longer one is counted as malformed and skipped.
 pub const LINE_BYTES: usize = 65_536;
@@ -326,31 +327,12 @@ impl Input {
         }
     }
 
-    /// Lines of the buffer, without the escapes that some writers of JSON put into URLs: `\/`, and `\u0026` for `&`.
+    /// Lines of the buffer; those of JSON without escapes, but for the ones that JSON needs.
     fn unescaped(&mut self, lines: Range<usize>) -> &[u8] {
-        self.lines_end = lines.end;
         let text = &mut self.buffer[lines.clone()];
-        if !self.is_json || memchr::memchr(b'\\', text).is_none() {
-            return text;
-        }
-        let (mut from, mut to) = (0, 0);
-        while from < text.len() {
-            let plain = decode_escape(&text[from..]);
-            text[to] = plain.unwrap_or(text[from]);
-            // Other escapes stay, whole: a quote in them does not end a text.
-            if plain.is_none() && text[from] == b'\\' && from + 1 < text.len() {
-                text[to + 1] = text[from + 1];
-                (from, to) = (from + 1, to + 1);
-            }
-            from += match plain {
-                Some(b'/') if text[from + 1] == b'/' => 2,
-                Some(_) => 6,
-                None => 1,
-            };
-            to += 1;
-        }
-        self.lines_end = lines.start + to;
-        &text[..to]
+        let length = if self.is_json { json_escape::decode(text) } else { text.len() };
+        self.lines_end = lines.start + length;
+        &self.buffer[lines.start..self.lines_end]
     }
 
     fn fill(&mut self) {
@@ -399,18 +381,6 @@ fn other_format(head: &[u8]) -> Option<&'static str> {
 /// Ends lines as they are expected to end.
 fn cr_to_lf(text: &mut [u8]) {
     text.iter_mut().filter(|byte| **byte == b'\r').for_each(|byte| *byte = b'\n');
-}
-
-/// Character of an escape at the beginning, where that is printable and needs none in JSON.
-fn decode_escape(text: &[u8]) -> Option<u8> {
-    match text {
-        [b'\\', b'/', ..] => Some(b'/'),
-        [b'\\', b'u', b'0', b'0', high @ b'2'..=b'7', low, ..] => {
-            let byte = (high - b'0') << 4 | char::from(*low).to_digit(16)? as u8;
-            (byte != b'"' && byte != b'\\' && byte != 0x7f).then_some(byte)
-        }
-        _ => None,
-    }
 }
 
 /// The first line with NULs in it, with its end.
@@ -576,14 +546,15 @@ mod tests {
     }
 
     #[test]
-    fn escapes_of_what_needs_none_are_taken_out_of_json() {
-        let text = br#"{"url":"\/a\u0026b\u003c","agent":"\"\\/\u0022\u0001\n"}"#;
-        let mut input =
-            Input::new("test".into(), Box::new(Cursor::new([&text[..], b"\n"].concat()))).unwrap();
-        input.is_json = true;
-        let Some(LineChunk::Lines(line)) = input.next_chunk() else { panic!() };
-        let expected = br#"{"url":"/a&b<","agent":"\"\\/\u0022\u0001\n"}"#;
-        assert_eq!(String::from_utf8_lossy(line.trim_ascii_end()), String::from_utf8_lossy(expected));
+    fn escapes_are_taken_out_of_json_alone() {
+        let text = br#"{"url":"\/a\u0026b"}"#;
+        for (is_json, expected) in [(true, &br#"{"url":"/a&b"}"#[..]), (false, text)] {
+            let mut input =
+                Input::new("test".into(), Box::new(Cursor::new([text, &b"\n"[..]].concat()))).unwrap();
+            input.is_json = is_json;
+            let Some(LineChunk::Lines(line)) = input.next_chunk() else { panic!() };
+            assert_eq!(String::from_utf8_lossy(line.trim_ascii_end()), String::from_utf8_lossy(expected));
+        }
     }
 
     #[test]

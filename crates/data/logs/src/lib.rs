@@ -28,6 +28,7 @@ mod explain;
 pub mod format;
 pub mod hash;
 pub mod input;
+mod json_escape;
 mod log_set;
 mod not_logged;
 pub mod read;

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::access::Access;
 use crate::class::{self, OutcomeWord};
+use crate::json_escape;
 
 /// The formats of a log.
 #[derive(Debug, Clone)]
@@ -180,10 +181,14 @@ pub fn detect(head: &[u8]) -> Result<DetectedFormats, DetectError> {
 
 /// Lines that are JSON objects for the most part, by their keys; none: they are not.
 fn from_json_lines(known: &[Format], lines: &[&[u8]]) -> Option<Result<DetectedFormats, DetectError>> {
-    let objects: Vec<&[u8]> = lines.iter().filter_map(|line| object(line)).collect();
-    if objects.len() * 2 < lines.len() || objects.is_empty() {
+    let objects = lines.iter().filter(|line| object(line).is_some()).count();
+    if objects * 2 < lines.len() || objects == 0 {
         return None;
     }
+    // As they are read.
+    let decoded: Vec<Vec<u8>> = lines.iter().map(|line| json_escape::decoded(line)).collect();
+    let lines: Vec<&[u8]> = decoded.iter().map(Vec::as_slice).collect();
+    let objects: Vec<&[u8]> = lines.iter().filter_map(|line| object(line)).collect();
     let format = Format::from_json_lines(&objects)?;
     let facts = format.facts();
     if !facts.contains(Fact::Time) || !(facts.contains(Fact::Url) || facts.contains(Fact::Status)) {
