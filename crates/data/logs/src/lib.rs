@@ -50,7 +50,7 @@ use document::LogsDocument;
 use error::LogsError;
 pub use explain::explain;
 use format::prefix::LinePrefix;
-use format::{DetectError, DetectedFormats, Format, SAMPLE_LINES, detect};
+use format::{DetectError, DetectedFormats, Format, FormatTracker, SAMPLE_LINES, detect};
 use input::Input;
 pub use sheet::sheet;
 
@@ -195,11 +195,15 @@ fn by_first_request(files: Vec<PathBuf>, format: Option<&Format>) -> Result<Vec<
 fn first_time(path: &Path, format: Option<&Format>) -> Result<Option<i64>, LogsError> {
     let mut input = Input::open(path)?;
     let Some(recognised) = detect_format(&mut input, format)? else { return Ok(None) };
+    let mut current = FormatTracker::new(&recognised);
     let time = |line: &[u8]| {
-        let mut access = access::Access::default();
-        let formats = std::iter::once(&recognised.format).chain(&recognised.others);
-        let line = format::trim(line);
-        formats.into_iter().find(|format| format::read_line(format, line, &mut access).is_ok())?;
+        let (line, mut access) = (format::trim(line), access::Access::default());
+        if line.first().is_none_or(|byte| *byte == b'#') {
+            // Lines after one that cannot be used cannot be read.
+            let _ = current.read_remark(line);
+            return None;
+        }
+        current.read(line, &mut access).ok()?;
         access.time_us
     };
     Ok(input.head().split(|byte| *byte == b'\n').find_map(time))

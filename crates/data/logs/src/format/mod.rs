@@ -84,6 +84,8 @@ pub struct Format {
     key: u64,
     /// The log itself names its fields, and may name others later.
     is_self_described: bool,
+    /// Day of lines that say none, since 1970; none: not known.
+    day: Option<i64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -242,9 +244,9 @@ impl Format {
                 key.field = Field::Url;
             }
         }
+        keys.skip_other_times(lines);
         let mut tokens: Vec<Token> =
             keys.list().iter().map(|key| Token::field(key.field.clone(), &*key.path)).collect();
-        keys.skip_other_times(lines);
         let unused = choice::drop_redundant(&mut tokens);
         for (key, piece) in keys.list_mut().iter_mut().zip(tokens) {
             if let Token::Field { field, .. } = piece {
@@ -278,6 +280,7 @@ impl Format {
             describes_connections,
             key: hash(text.as_bytes()),
             is_self_described: false,
+            day: None,
             body,
         }
     }
@@ -327,6 +330,12 @@ impl Format {
         self.counts_bodies
     }
 
+    /// True for a W3C log whose lines have times of day alone.
+    fn lacks_day(&self) -> bool {
+        let has_day = |field: &Field| matches!(field, Field::Time(pattern) if pattern.has_date());
+        self.dialect == Dialect::W3c && !self.body.fields().any(has_day)
+    }
+
     /// True for JSON lines.
     pub(crate) fn is_json(&self) -> bool {
         self.dialect == Dialect::Json
@@ -372,7 +381,7 @@ impl Format {
 
     /// Reads a line into an access that holds nothing yet.
     fn fill<'a>(&self, line: &'a [u8], access: &mut Access<'a>) -> Result<(), LineError> {
-        let clock = match &self.body {
+        let mut clock = match &self.body {
             LineLayout::Steps(steps) => {
                 walk_steps(steps, line, |cut, clock| cut.field.take(cut.value, access, clock))?
             }
@@ -383,16 +392,17 @@ impl Format {
                 if clock.unix_us().is_none() || (access.url.is_empty() && access.status == 0) {
                     return Err(LineError { step: keys.list().len(), at: 0, problem: Mismatch::NoRequest });
                 }
+                access.duration_us = access.duration_us.or(clock.duration_us());
                 clock
             }
         };
+        clock.set_day_if_unknown(self.day);
         access.time_us = clock.unix_us();
         // Some write the query twice: by itself, and in the URL.
         if !access.query.is_empty() && memchr::memchr(b'?', access.url).is_some() {
             access.query = b"";
         }
         if clock.lacks_part {
-                access.duration_us = access.duration_us.or(clock.duration_us());
             access.duration_us = None;
         }
         if self.describes_connections {

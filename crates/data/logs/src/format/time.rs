@@ -86,6 +86,16 @@ impl Clock {
         u64::try_from(self.end_us?.checked_sub(self.unix_us()?)?).ok()
     }
 
+    /// Takes a day (since 1970) where the line does not say one.
+    pub(crate) fn set_day_if_unknown(&mut self, day: Option<i64>) {
+        self.date = self.date.or(day);
+    }
+
+    /// The day of a time, since 1970.
+    pub(crate) fn day(&self) -> Option<i64> {
+        self.date
+    }
+
     /// Takes the time of another one.
     pub(crate) fn set_time(&mut self, other: &Clock) {
         *self = Clock { lacks_part: self.lacks_part, end_us: self.end_us, ..*other };

@@ -10,6 +10,8 @@ const MAX_FORMATS: usize = 8;
 /// Formats are detected again once unreadable lines have increased by one in this number, so that a log of rubbish does not take long.
 const REDETECT_ONE_IN: u64 = 4;
 
+const DAY_US: i64 = 86_400_000_000;
+
 /// The format of the next line of a log.
 #[derive(Debug, Clone)]
 pub(crate) struct FormatTracker {
@@ -25,6 +27,9 @@ pub(crate) struct FormatTracker {
     facts: FactSet,
     /// Somebody gave the format: it holds for all lines.
     is_given: bool,
+    /// Day that the log says before its lines, since 1970, and the time of the last of these.
+    day: Option<i64>,
+    last_us: Option<i64>,
     /// Lines that could not be read.
     malformed: u64,
     /// Lines of them to come before others are recognised again.
@@ -56,6 +61,8 @@ impl FormatTracker {
             key: format.key(),
             facts: format.facts(),
             is_given: recognised.tried == 0 && !format.is_self_described,
+            day: None,
+            last_us: None,
             malformed: 0,
             retry_after: 0,
             wanted_more: false,
@@ -83,8 +90,14 @@ impl FormatTracker {
     }
 
     /// Takes a remark. One that names fields changes the format of the lines after it, unless a format was given; an error says why it
-    /// cannot be used, if the log had such a line before.
+    /// cannot be used, if the log had such a line before. One that says a day holds for lines that have none.
     pub(crate) fn read_remark(&mut self, line: &[u8]) -> Result<(), DirectiveError> {
+        if let Some(day) = w3c::day_of_directive(line) {
+            self.day = Some(day);
+            self.last_us = None;
+            self.set_day();
+            return Ok(());
+        }
         if self.is_given {
             return Ok(());
         }
@@ -95,11 +108,13 @@ impl FormatTracker {
             (Some(Ok(format)), Some(index)) => {
                 self.formats[index].format = format;
                 (self.last, self.is_lost) = (index, false);
+                self.set_day();
                 Ok(())
             }
             (Some(Ok(format)), None) => {
                 self.last = self.formats.len();
                 self.formats.push(FormatCount::new(&format));
+                self.set_day();
                 Ok(())
             }
             (Some(Err(why)), Some(_)) => {
@@ -122,10 +137,31 @@ impl FormatTracker {
         match read_line(self.format(), line, access) {
             Ok(()) => {
                 self.formats[self.last].lines += 1;
+                if self.format().day.is_some() {
+                    self.pass_midnight(access);
+                }
                 Ok(())
             }
             Err(malformed) => self.read_by_other_format(line, access).ok_or(Some(malformed)),
         }
+    }
+
+    /// Hands the day to the formats that need it.
+    fn set_day(&mut self) {
+        let formats = self.formats.iter_mut().map(|counted| &mut counted.format);
+        formats.filter(|format| format.lacks_day()).for_each(|format| format.day = self.day);
+    }
+
+    /// Begins another day where a time of day is far before the last one: the log says only its first day.
+    #[cold]
+    fn pass_midnight(&mut self, access: &mut Access<'_>) {
+        let Some(time_us) = access.time_us else { return };
+        if self.last_us.is_some_and(|last_us| last_us - time_us > DAY_US / 2) {
+            self.day = self.day.map(|day| day + 1);
+            self.set_day();
+            access.time_us = Some(time_us + DAY_US);
+        }
+        self.last_us = access.time_us;
     }
 
     #[cold]
@@ -253,6 +289,40 @@ mod tests {
         assert_eq!(status(&mut current, line), Some(404));
         current.read_remark(FIRST.as_bytes()).unwrap();
         assert_eq!((status(&mut current, LINE), current.format_changed()), (Some(200), true));
+    }
+
+    #[test]
+    fn lines_with_times_of_day_alone_are_of_the_day_that_the_log_says() {
+        let text = "#Date: 2025-10-10 13:00:00\n#Fields: time cs-method cs-uri-stem sc-status\n13:55:36 GET /a 200\n";
+        let mut current = FormatTracker::new(&detect(text.as_bytes()).unwrap());
+        let mut read = |line: &str| {
+            if line.starts_with('#') {
+                current.read_remark(line.as_bytes()).unwrap();
+                return None;
+            }
+            let mut access = Access::default();
+            current.read(line.as_bytes(), &mut access).unwrap();
+            access.time_us.map(|time_us| time_us / 1_000_000)
+        };
+        let at = 1_760_104_536;
+        for (line, expected) in [
+            ("#Date: 2025-10-10 13:00:00", None),
+            ("#Fields: time cs-method cs-uri-stem sc-status", None),
+            ("13:55:36 GET /a 200", Some(at)),
+            // Written at the end of a request.
+            ("13:55:30 GET /a 200", Some(at - 6)),
+            ("23:55:36 GET /a 200", Some(at + 36_000)),
+            ("01:55:36 GET /a 200", Some(at + 43_200)),
+            ("02:55:36 GET /a 200", Some(at + 46_800)),
+            ("#Date: 12-Oct-2025 00:00:00", None),
+            ("01:55:36 GET /a 200", Some(at + 129_600)),
+            ("#Fields: date time cs-method cs-uri-stem sc-status", None),
+            ("2025-10-10 13:55:36 GET /a 200", Some(at)),
+            ("#Fields: time cs-uri-stem", None),
+            ("13:55:36 /a", Some(at + 172_800)),
+        ] {
+            assert_eq!(read(line), expected, "{line}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::error::SyntaxError;
 use super::field::{DurationUnit, Field, FieldSource, request_field, response_field, sent_response_field};
-use super::time::TimePattern;
+use super::time::{Clock, TimePattern};
 use super::token::Token;
 use super::{Dialect, Format};
 
@@ -22,6 +22,16 @@ pub(super) fn from_directive(line: &[u8]) -> Option<Result<Format, SyntaxError>>
         is_self_described: true,
         ..format
     }))
+}
+
+/// The day that a line of a log begins (`#Date: 2025-10-10 13:55:36`), since 1970, if it is a line that does.
+pub(super) fn day_of_directive(line: &[u8]) -> Option<i64> {
+    let written = line.strip_prefix(b"#Date:")?.trim_ascii_start();
+    ["%Y-%m-%d", "%d-%b-%Y"].iter().find_map(|pattern| {
+        let mut clock = Clock::default();
+        TimePattern::known(pattern).read(written, &mut clock)?;
+        clock.day()
+    })
 }
 
 /// The line that names the fields, in pieces.
@@ -105,6 +115,7 @@ fn field(name: &str, writer: Writer) -> Field {
         "sc-bytes" => Field::Bytes,
         "sc-content-type" => Field::ContentType,
         "s-action" | "x-edge-result-type" => Field::Outcome(FieldSource::Direct),
+        "x-cache" | "x-cache-status" | "cache-status" => Field::Outcome(FieldSource::Indirect),
         "x-edge-response-result-type" | "x-edge-detailed-result-type" => {
             Field::Outcome(FieldSource::Indirect)
         }
