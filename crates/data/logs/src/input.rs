@@ -11,6 +11,7 @@ use lzma_rust2::XzReader;
 
 use crate::error::LogsError;
 use crate::format::prefix::{LinePrefix, write_unescaped};
+use crate::hash::hash;
 use crate::json_escape;
 
 /// The longest line that is read; a longer one is counted as malformed and skipped.
@@ -51,6 +52,8 @@ pub struct Input {
     lines_end: usize,
     ended: bool,
     has_begun: bool,
+    /// Hash of the first lines as they came out of it; none: they were not looked at.
+    pub(crate) head_hash: Option<u64>,
     /// In the middle of a line that is too long.
     skipping: bool,
     /// Error that ended reading early.
@@ -130,6 +133,7 @@ impl Input {
             lines_end: 0,
             ended: false,
             has_begun: false,
+            head_hash: None,
             skipping: false,
             read_error: None,
             bytes: 0,
@@ -155,7 +159,9 @@ impl Input {
             self.ends_in_cr = true;
             cr_to_lf(head);
         }
-        &self.buffer[self.from..self.to]
+        let head = &self.buffer[self.from..self.to];
+        self.head_hash.get_or_insert_with(|| hash(&head[..head.len().min(LINE_BYTES)]));
+        head
     }
 
     /// Takes such heads out of all lines from now on.

@@ -23,11 +23,13 @@ pub struct Remarks {
     pub fetches: u64,
     /// Lines that are connections, and say nothing of requests.
     pub connections: u64,
+    copies: Copies,
 }
 
 impl Remarks {
     /// Adds those on a log that was read to its end.
     pub(crate) fn add(&mut self, input: &Input, current: &FormatTracker) {
+        self.copies.add(input);
         self.nuls += input.nuls;
         self.ends_in_cr |= input.ends_in_cr;
         if let Some(prefix) = input.prefix() {
@@ -50,7 +52,7 @@ impl Remarks {
 
     /// The remarks, a sentence each.
     pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes = self.copies.notes();
         if !self.lines.is_empty() {
             let shares: Vec<String> =
                 self.lines.iter().map(|(name, lines)| format!("{} of {name}", count(*lines))).collect();
@@ -89,5 +91,41 @@ impl Remarks {
             notes.push("Lines of the log end in CR alone, and were read as such.".into());
         }
         notes
+    }
+}
+
+/// Files with the same content, however each of them is compressed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Copies {
+    contents: Vec<Content>,
+    notes: Vec<String>,
+}
+
+/// Content of a file, known by its beginning and its length.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Content {
+    name: String,
+    head_hash: u64,
+    bytes: u64,
+}
+
+impl Copies {
+    /// Adds a file that was read to its end.
+    pub(crate) fn add(&mut self, input: &Input) {
+        let Some(head_hash) = input.head_hash else { return };
+        let content = Content { name: input.name.clone(), head_hash, bytes: input.bytes };
+        let is_same = |other: &&Content| (other.head_hash, other.bytes) == (content.head_hash, content.bytes);
+        if let Some(first) = self.contents.iter().find(is_same) {
+            self.notes.push(format!(
+                "{} holds the same lines as {}: all of their requests are counted twice. Leave one of the two out.",
+                content.name, first.name
+            ));
+        }
+        self.contents.push(content);
+    }
+
+    /// Sentences on files that are copies of others.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::document::MalformedLine;
 use crate::error::LogsError;
 use crate::input::{Input, LINE_BYTES, LineChunk};
+use crate::remarks::Copies;
 use assay_base::settings::show::{count, several, verb};
 
 use crate::size::error::SizeError;
@@ -48,6 +49,7 @@ pub(crate) fn traces(
             Form::Text(naming) => traces.text(path, naming, &mut input)?,
             Form::Log(_) => {}
         }
+        traces.summary.copies.add(&input);
         traces.summary.ends.extend(input.read_error.as_ref().map(|why| ends_early(path, why)));
     }
     let mut names: Vec<&str> = forms.iter().map(Form::name).collect();
@@ -70,6 +72,7 @@ pub(crate) fn traces(
 /// Statistics of traces, for notes.
 #[derive(Debug, Default)]
 struct TraceSummary {
+    copies: Copies,
     malformed: u64,
     malformed_lines: Vec<MalformedLine>,
     others: Vec<OperationCount>,
@@ -160,7 +163,7 @@ impl TraceSummary {
     }
 
     fn notes(self, has_sizes: bool) -> Vec<String> {
-        let mut notes = self.ends;
+        let mut notes = [self.copies.notes(), self.ends].concat();
         let mut note = |is_so: bool, text: String| {
             if is_so {
                 notes.push(text);

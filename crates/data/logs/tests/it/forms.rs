@@ -1,6 +1,7 @@
 //! A thousand requests in every form that has a name, whole and damaged: what is read is what was requested, or is not read.
 
 use std::collections::HashSet;
+use std::io::Write;
 use std::ops::ControlFlow;
 
 use assay_logs::access::Access;
@@ -325,4 +326,29 @@ fn rubbish_behind_a_format_is_malformed_and_a_format_behind_that_is_read() {
     assert_eq!(log.facts.len() as u64 + log.set.malformed, 5000);
     assert!(log.set.malformed < 3000 + 750, "{}", log.set.malformed);
     assert_eq!(log.facts.last().unwrap().target, requests[1999].target);
+}
+
+#[test]
+fn a_log_that_is_read_beside_its_compressed_copy_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let writer = WRITERS.iter().find(|writer| writer.format == "combined").unwrap();
+    let lines = lines(writer, &requests(1000));
+    let write = |name: &str, text: Vec<u8>| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let first = write("access.log.1", text(writer, &lines[..500], b"\n"));
+    let log = write("access.log", text(writer, &lines[500..], b"\n"));
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&std::fs::read(&log).unwrap()).unwrap();
+    let copy = write("access.log.gz", encoder.finish().unwrap());
+    let copies = |files: &[std::path::PathBuf]| -> Vec<String> {
+        let set = for_each_access(files, None, |_, _| ControlFlow::Continue(())).unwrap();
+        set.remarks.notes().into_iter().filter(|note| note.contains("holds the same lines")).collect()
+    };
+    assert_eq!(copies(&[first.clone(), log.clone(), log.clone()]), Vec::<String>::new());
+    let notes = copies(&[copy.clone(), log.clone(), first]);
+    let expected = format!("{} holds the same lines as {}:", copy.display(), log.display());
+    assert!(notes.len() == 1 && notes[0].starts_with(&expected), "{notes:?}");
 }
