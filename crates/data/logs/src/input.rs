@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, Cursor, Read};
 use std::ops::Range;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use bzip2::read::MultiBzDecoder;
@@ -52,6 +53,8 @@ pub struct Input {
     lines_end: usize,
     ended: bool,
     has_begun: bool,
+    /// NULs at its beginning may never end.
+    is_device: bool,
     /// Hash of the first lines as they came out of it; none: they were not looked at.
     pub(crate) head_hash: Option<u64>,
     /// In the middle of a line that is too long.
@@ -87,7 +90,9 @@ impl Input {
             return Self::new("-".into(), Box::new(io::stdin().lock())).map_err(read);
         }
         let file = File::open(path).map_err(read)?;
-        Self::new(path.display().to_string(), Box::new(file)).map_err(read)
+        let is_device = file.metadata().is_ok_and(|file| file.file_type().is_char_device());
+        let input = Self::new(path.display().to_string(), Box::new(file)).map_err(read)?;
+        Ok(Self { is_device, ..input })
     }
 
     /// Data available on standard input, up to 8 KB. It is read again later.
@@ -133,6 +138,7 @@ impl Input {
             lines_end: 0,
             ended: false,
             has_begun: false,
+            is_device: false,
             head_hash: None,
             skipping: false,
             read_error: None,
@@ -152,6 +158,10 @@ impl Input {
             }
             if self.has_begun {
                 self.skip_nuls();
+            }
+            if self.is_device && self.nuls > BUFFER_BYTES as u64 {
+                self.unreadable = Some("a device that gives NULs");
+                self.ended = true;
             }
         }
         let head = &mut self.buffer[self.from..self.to];
@@ -538,6 +548,13 @@ mod tests {
             input.head();
             assert_eq!(input.unreadable, expected, "{head:?}");
         }
+    }
+
+    #[test]
+    fn a_device_that_gives_nuls_for_ever_is_named() {
+        let mut input = Input::open(Path::new("/dev/zero")).unwrap();
+        assert!(input.head().is_empty());
+        assert_eq!(input.unreadable, Some("a device that gives NULs"));
     }
 
     #[test]
