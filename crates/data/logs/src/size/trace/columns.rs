@@ -93,15 +93,20 @@ pub enum TraceLineError {
 }
 
 impl Columns {
-    /// The columns with these names. `example`: a line, which says whether a `type` is an operation.
+    /// The columns with these names. `examples`: lines, which say whether a `type` is an operation, and whether objects have hosts.
     pub fn of(
         names: &[ColumnName],
         separator: Separator,
-        example: Option<&[u8]>,
+        examples: &[&[u8]],
     ) -> Result<Self, NoObjectColumn> {
         let mut roles = vec![ColumnRole::Unused; names.len()];
         let first = |meaning| names.iter().position(|name| name.meaning == meaning);
-        let objects = objects(names).ok_or(NoObjectColumn)?;
+        let is_path = |index: usize| {
+            examples
+                .iter()
+                .any(|line| separator.fields(line).nth(index).is_some_and(|field| field.starts_with(b"/")))
+        };
+        let objects = objects(names, is_path).ok_or(NoObjectColumn)?;
         for index in &objects.parts {
             roles[*index] = ColumnRole::Object { is_part: *index != objects.whole };
         }
@@ -132,7 +137,7 @@ impl Columns {
             (roles[start], roles[end]) = (ColumnRole::RangeStart, ColumnRole::RangeEnd);
         }
         let is_operation = |index: &usize| {
-            let field = example.and_then(|line| separator.fields(line).nth(*index));
+            let field = examples.first().and_then(|line| separator.fields(line).nth(*index));
             field.is_some_and(|field| operation::is_known(&String::from_utf8_lossy(&field)))
         };
         let operation =
@@ -377,7 +382,8 @@ struct Objects {
     whole: usize,
 }
 
-fn objects(names: &[ColumnName]) -> Option<Objects> {
+/// The columns that are the object. `is_path`: true for a column with paths in it, to which a host belongs.
+fn objects(names: &[ColumnName], is_path: impl Fn(usize) -> bool) -> Option<Objects> {
     let first = |meaning| names.iter().position(|name| name.meaning == meaning);
     let indices_of = |semantics: &[ColumnMeaning]| {
         let indices = names.iter().enumerate().filter(|(_, name)| semantics.contains(&name.meaning));
@@ -385,8 +391,11 @@ fn objects(names: &[ColumnName]) -> Option<Objects> {
     };
     if let Some(whole) = first(ColumnMeaning::Object) {
         // One that is named twice is a pair.
-        let mut parts = indices_of(&[ColumnMeaning::Object]);
-        parts.retain(|index| names[*index].words == names[whole].words);
+        let mut parts = indices_of(&[ColumnMeaning::Bucket, ColumnMeaning::Object]);
+        let is_other =
+            |name: &ColumnName| name.meaning == ColumnMeaning::Object && name.words != names[whole].words;
+        parts.retain(|index| !is_other(&names[*index]));
+        parts.extend(first(ColumnMeaning::Host).filter(|_| is_path(whole)));
         return Some(Objects { parts, whole });
     }
     if let Some(whole) = first(ColumnMeaning::Address) {
@@ -394,10 +403,12 @@ fn objects(names: &[ColumnName]) -> Option<Objects> {
         return Some(Objects { parts, whole });
     }
     if let Some(whole) = first(ColumnMeaning::Url) {
-        return Some(Objects { parts: vec![whole], whole });
+        let host = first(ColumnMeaning::Host).filter(|_| is_path(whole));
+        let parts = [first(ColumnMeaning::Bucket), host, Some(whole), first(ColumnMeaning::Query)];
+        return Some(Objects { parts: parts.into_iter().flatten().collect(), whole });
     }
     let whole = first(ColumnMeaning::Path)?;
-    let parts = [ColumnMeaning::Host, ColumnMeaning::Path, ColumnMeaning::Query];
+    let parts = [ColumnMeaning::Bucket, ColumnMeaning::Host, ColumnMeaning::Path, ColumnMeaning::Query];
     Some(Objects { parts: parts.iter().filter_map(|meaning| first(*meaning)).collect(), whole })
 }
 

@@ -7,10 +7,12 @@ use super::separator::{CLOSING, OPENING};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnMeaning {
     Object,
+    /// Where objects of a store lie, whose keys are unique there.
+    Bucket,
     /// The object's place on a volume, if there is no name of an object; and the volume.
     Address,
     Volume,
-    /// The object, if none of these is there.
+    /// The object, if none of these is there, with its query, and with its host if it has none itself.
     Url,
     /// Parts of a URL, which are the object together.
     Path,
@@ -44,18 +46,19 @@ pub enum ColumnMeaning {
 }
 
 use ColumnMeaning::{
-    Address, Count, Host, KeySize, Life, Object, Operation, Path, PerhapsOperation, Query, RangeEnd,
+    Address, Bucket, Count, Host, KeySize, Life, Object, Operation, Path, PerhapsOperation, Query, RangeEnd,
     RangeStart, Sent, Size, Takes, Time, Url, ValueSize, Volume,
 };
 
 /// Names without marks between their words, by what they stand for.
-const NAMES: [(ColumnMeaning, &str); 19] = [
+const NAMES: [(ColumnMeaning, &str); 20] = [
     (
         Object,
         "object objectid objid obj id key cachekey objectkey objectname anonymizedkey \
          hashedpathquery hashedhostpathquery itemid item contentid fileid filename photoid \
          videoid blockid",
     ),
+    (Bucket, "bucket bucketname bucketid"),
     (Address, "lba lbn offset sector blocknumber address"),
     (Volume, "asu disk disknumber diskid volume volumeid device deviceid lun"),
     (Url, "url uri requesturl requesturi"),

@@ -149,7 +149,7 @@ impl TraceHead<'_> {
         if let Some(most) = most.filter(|most| *most > names.len() && known.has_more) {
             names.resize(most, String::new());
         }
-        let columns = Columns::of(&parse_names(&names)?, known.separator(), None)
+        let columns = Columns::of(&parse_names(&names)?, known.separator(), &[])
             .map_err(|NoObjectColumn| no_object(b""))?;
         let columns = columns.of_different_lengths(least, known.has_more);
         Ok(TextTrace { columns, head_lines: self.first, skips_names: false, rounded: None })
@@ -159,13 +159,14 @@ impl TraceHead<'_> {
     fn named_as(&self, names: &str) -> Result<TextTrace, ColumnsError> {
         let names = parse_names(&LIST.names(names))?;
         let Some(first) = self.lines.first().copied() else {
-            let columns = Columns::of(&names, LIST, None).map_err(|NoObjectColumn| no_object(b""))?;
+            let columns = Columns::of(&names, LIST, &[]).map_err(|NoObjectColumn| no_object(b""))?;
             return Ok(TextTrace { columns, head_lines: self.first, skips_names: false, rounded: None });
         };
         let Some(separator) = best_separator(names.len(), Separator::ALL, &self.lines) else {
             return Err(different_number("--columns".into(), names.len(), likely_separator(first), first));
         };
-        let columns = Columns::of(&names, separator, Some(first)).map_err(|NoObjectColumn| no_object(b""))?;
+        let columns =
+            Columns::of(&names, separator, examples(&self.lines)).map_err(|NoObjectColumn| no_object(b""))?;
         let skips_names = columns.are_named_in(first);
         Ok(TextTrace {
             columns,
@@ -207,10 +208,15 @@ impl TraceHead<'_> {
             (None, None, [(names, of_names, _), ..]) => (names, *of_names),
             (None, _, []) => return Err(no_object(line)),
         };
-        let columns = Columns::of(&parse_names(names)?, separator, lines.first().copied());
+        let columns = Columns::of(&parse_names(names)?, separator, examples(lines));
         let columns = columns.map_err(|NoObjectColumn| no_object(line))?;
         Ok(TextTrace { columns, head_lines, skips_names: false, rounded: None })
     }
+}
+
+/// The lines that show what columns hold.
+fn examples<'l, 's>(lines: &'s [&'l [u8]]) -> &'s [&'l [u8]] {
+    &lines[..lines.len().min(EXAMPLES)]
 }
 
 /// Checks what is given as names of columns.
@@ -224,7 +230,7 @@ pub fn check_names(text: &str) -> Result<(), ArgumentError> {
         let near = or_did_you_mean(&unknown.text, ColumnName::USUAL);
         return Err(ArgumentError::ColumnName { name: unknown.text.clone(), near });
     }
-    Columns::of(&names, LIST, None).map(|_| ()).map_err(|NoObjectColumn| ArgumentError::NoObjectColumn)
+    Columns::of(&names, LIST, &[]).map(|_| ()).map_err(|NoObjectColumn| ArgumentError::NoObjectColumn)
 }
 
 /// True if a line says something of those after it: a spreadsheet says what separates columns (`sep=;`).
@@ -270,7 +276,7 @@ fn best_separator(
 fn separators(line: &[u8]) -> Vec<Separator> {
     let text = String::from_utf8_lossy(line);
     let has_object = |separator: &Separator| match parse_names(&separator.names(&text)) {
-        Ok(names) => Columns::of(&names, *separator, None).is_ok(),
+        Ok(names) => Columns::of(&names, *separator, &[]).is_ok(),
         // A size has a unit that is not known.
         Err(_) => true,
     };
@@ -349,9 +355,7 @@ pub fn are_columns_named_in(line: &[u8]) -> bool {
             )
         };
         match parse_names(&written) {
-            Ok(names) => {
-                names.iter().any(is_when_or_how_much) && Columns::of(&names, separator, None).is_ok()
-            }
+            Ok(names) => names.iter().any(is_when_or_how_much) && Columns::of(&names, separator, &[]).is_ok(),
             Err(_) => false,
         }
     };
@@ -584,6 +588,18 @@ mod tests {
             "the first of them, and a note names the other"
         );
         assert_eq!(keys("1,a,1\n1,b,1\n", &ColumnNaming::Given("object,object,size".into())), 2);
+        for (trace, objects) in [
+            ("host,url,size\na,/x,1\nb,/x,1\na,/x,1\n", 2),
+            ("uri;hostname\n/x;a\n/x;b\n", 2),
+            // The host in a URL is the site; the one beside it may be a server.
+            ("host,url,size\ncache1,http://a/x,1\ncache2,http://a/x,1\n", 1),
+            ("url,query,size\n/x,y,1\n/x,,1\n/x,y,1\n", 2),
+            ("bucket,key,size\na,x,1\nb,x,1\na,x,1\n", 2),
+            ("host,object\na,/x\nb,/x\n", 2),
+            ("host,object\ncache1,6b52\ncache2,6b52\n", 1),
+        ] {
+            assert_eq!(keys(trace, &ColumnNaming::FirstLine), objects, "{trace}");
+        }
         for (trace, expected) in [
             ("id;size\n1,23457E+11;5\n", Some("1,23457E+11")),
             ("id,size\n1.5E+9,5\n", Some("1.5E+9")),
