@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use assay_base::settings::show::{several, verb};
 use assay_workload::model::ForeignUrl;
 
 use super::{Builder, active_slot};
@@ -13,6 +14,21 @@ use crate::value::Record;
 
 /// Upper bound on the URLs of all traces of a workload.
 const MAX_URLS: usize = 1 << 20;
+
+/// Lines of a trace that nothing is requested for.
+#[derive(Debug, Default)]
+struct UnusedLines {
+    count: u64,
+    /// Number of the first of them.
+    first: Option<usize>,
+}
+
+impl UnusedLines {
+    fn add(&mut self, number: usize) {
+        self.count += 1;
+        self.first.get_or_insert(number);
+    }
+}
 
 impl Builder<'_> {
     /// Adds the trace of robots with an interest in foreign URLs.
@@ -55,10 +71,16 @@ impl Builder<'_> {
 
     fn read_trace(&mut self, name: &str, text: &str, at: Span) {
         let mut known: HashMap<String, Option<u16>> = HashMap::new();
+        let mut unused = UnusedLines::default();
         for line in trace::lines(text) {
             let url = match line.url {
                 Ok(url) => url,
+                Err(UrlError::Missing) => {
+                    unused.add(line.number);
+                    continue;
+                }
                 Err(UrlError::Scheme(scheme)) => {
+                    unused.add(line.number);
                     self.report_scheme(&scheme, name, line.number, at);
                     continue;
                 }
@@ -88,6 +110,18 @@ impl Builder<'_> {
             };
             let path = url.path.replace("${worker}", "1");
             self.foreign.extend(origin.map(|origin| ForeignUrl { origin, path }));
+        }
+        if let Some(first) = unused.first {
+            let lines = several(unused.count, "line");
+            let are = verb(unused.count, "is", "are");
+            self.warn(
+                Code::Files,
+                at,
+                format!("{lines} of `{name}` {are} not used"),
+                format!(
+                    "line {first} is the first; expected absolute URLs, like `http://www.example.com/path`"
+                ),
+            );
         }
     }
 

@@ -247,7 +247,7 @@ pub(super) fn traced_hosts(
     for line in trace::lines(&text) {
         match line.url {
             Ok(url) => drop(hosts.insert(url.authority)),
-            Err(UrlError::Scheme(_)) => {}
+            Err(UrlError::Scheme(_) | UrlError::Missing) => {}
             Err(UrlError::NotText(column)) => {
                 return i.fail(UrlError::not_text(file.span, line.number, column));
             }
