@@ -178,6 +178,15 @@ impl Builder<'_> {
             );
             return;
         }
+        if phase.log_stats && !is_scripted(phase) && self.is_silent(phase) {
+            self.diagnostics.add(
+                Diagnostic::warning(Code::Schedule, span, format!("the phase `{name}` sends nothing"))
+                    .label("its load is 0 from beginning to end, and its numbers are among the results")
+                    .help(
+                        "raise `load_factor_beg`, or leave a pause out of the results with `log_stats = no`",
+                    ),
+            );
+        }
         let alone = phase.goal.duration.is_none() && phase.goal.transactions.is_none();
         let fill = phase.goal.fill_bytes.filter(|_| alone).zip(self.fill_bytes_per_s(phase));
         if let Some((bytes, rate)) = fill
@@ -194,20 +203,24 @@ impl Builder<'_> {
         }
     }
 
+    /// True for a phase in which no robot sends anything.
+    fn is_silent(&self, phase: &Phase) -> bool {
+        let is_0 = |ramp: &Ramp| ramp.begin <= 0.0 && ramp.end <= 0.0;
+        [phase.load, phase.population].iter().any(is_0)
+            && self.robots.iter().all(|group| !group.pace.is_closed())
+    }
+
     /// The reason why a phase never ends, with advice.
     fn endless_reason(&self, phase: &Phase, schedule: &Schedule) -> Option<(&'static str, &'static str)> {
         if phase.wait_for_freeze && schedule.working_set == WorkingSet::Grows {
             let help = "`working_set_cap()` or `working_set_length()` freezes the working set";
             return Some(("it waits until the working set is frozen, which never happens", help));
         }
-        // A script may end the phase, or change its load.
-        let scripted = phase.script.is_some() || phase.thermostat.is_some();
         let Goal { duration, transactions, fill_bytes, .. } = phase.goal;
-        if duration.is_some() || scripted || (transactions.is_none() && fill_bytes.is_none()) {
+        if duration.is_some() || is_scripted(phase) || (transactions.is_none() && fill_bytes.is_none()) {
             return None;
         }
-        let silent = [phase.load, phase.population].iter().any(|ramp| ramp.begin <= 0.0 && ramp.end <= 0.0);
-        if silent && self.robots.iter().all(|group| !group.pace.is_closed()) {
+        if self.is_silent(phase) {
             return Some((
                 "no robot sends anything in it, so its goal is never reached",
                 "set `goal.duration`",
@@ -341,4 +354,9 @@ impl Builder<'_> {
             }
         }
     }
+}
+
+/// True for a phase whose script may end it, or change its load.
+fn is_scripted(phase: &Phase) -> bool {
+    phase.script.is_some() || phase.thermostat.is_some()
 }

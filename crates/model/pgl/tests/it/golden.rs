@@ -111,4 +111,27 @@ fn a_host_with_and_without_the_port_of_http_is_one() {
     let compiled = result.unwrap_or_else(|_| panic!("it compiles"));
     let paths: Vec<&str> = compiled.workload.foreign.iter().map(|url| url.path.as_str()).collect();
     assert_eq!(paths, ["/1", "/2", "/1"]);
+    let urls = "# a trace\nhttp://www.a.test/1\n/2\n\nwww.a.test/3\nhttps://www.a.test/4\n";
+    let said = rendered(&compile_text(text, &[("t.urls", urls)]));
+    assert!(
+        said.contains("3 lines of `t.urls` are not used") && said.contains("line 3 is the first"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_phase_that_sends_nothing_is_remarked_on_unless_it_is_left_out_of_the_results() {
+    let said = |load: &str| {
+        let text = format!(
+            "Content C = {{ size = exp(13KB); }};\n\
+             Server S = {{ contents = [C]; addresses = ['10.0.0.1:80']; }};\n\
+             Robot R = {{ addresses = ['10.0.1.1-3']; origins = S.addresses; req_rate = 1/sec; }};\n\
+             Phase p = {{ name = \"p\"; goal.duration = 1min; {load} }};\nschedule(p);\nuse(S, R);\n"
+        );
+        rendered(&compile_text(&text, &[]))
+    };
+    assert!(said("load_factor_beg = 0%;").contains("the phase `p` sends nothing"));
+    for load in ["", "load_factor_beg = 0%; load_factor_end = 1;", "load_factor_beg = 0%; log_stats = no;"] {
+        assert_eq!(said(load), "", "{load}");
+    }
 }
