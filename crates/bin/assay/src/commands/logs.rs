@@ -318,6 +318,21 @@ fn formats() -> String {
 
 /// Reads an instant, in microseconds since 1970.
 fn time(text: &str) -> Result<i64, String> {
+    if text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(format!("`{text}` may be a year or Unix seconds; write a date, like {text}-01-01"));
+    }
     assay_logs::format::instant_us(text)
         .ok_or_else(|| format!("`{text}` is no time; write Unix seconds, or 2026-01-31T12:00:00 (UTC)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_year_is_not_taken_for_seconds() {
+        assert!(time("2026").unwrap_err().ends_with("like 2026-01-01"));
+        assert_eq!(time("2026-01-01"), Ok(1_767_225_600_000_000));
+        assert_eq!(time("20260"), Ok(20_260_000_000));
+    }
 }

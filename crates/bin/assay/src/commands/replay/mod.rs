@@ -50,6 +50,8 @@ Examples:
 Exit codes:
   0 fine · 1 it failed, no request got a response, or the proxy ended by itself
   2 usage error
+  96 undecided: threads of Assay or of the proxy waited for processors
+  99 responses were cut short, wrong or missing
   105 interrupted";
 
 /// Flags of `assay replay`.
@@ -76,7 +78,7 @@ pub struct ReplayArgs {
     #[command(flatten)]
     pub through: ThroughArgs,
     /// How much faster than it was; 0.5 is half as fast
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive, allow_negative_numbers = true)]
     pub speed: f64,
     /// Name of the log's format, or a format string as the proxy itself takes it; without, it is recognised
     #[arg(short, long, value_name = "NAME|STRING")]
@@ -94,7 +96,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "N", default_value_t = 1, requires = "urls", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub per_connection: u32,
     /// With --urls: connections a second, on average
-    #[arg(long, value_name = "N", default_value_t = 1.0, requires = "urls", value_parser = positive)]
+    #[arg(long, value_name = "N", default_value_t = 1.0, requires = "urls", value_parser = positive, allow_negative_numbers = true)]
     pub rate: f64,
     /// With --urls: seed of random numbers
     #[arg(long, value_name = "N", default_value_t = 1, requires = "urls")]
