@@ -102,3 +102,14 @@ fn a_format_that_was_given_is_that_of_all_lines() {
     let document = analyse_text(text.as_bytes(), Some(FIRST.trim_end()));
     assert_eq!(counted(&document), (3, 0, Some(3000)));
 }
+
+#[test]
+fn what_a_log_says_in_fields_of_its_own_and_before_its_lines_is_read() {
+    let text = "#Date: 2025-10-10 13:00:00\r\n#Fields: time cs-method cs-uri-stem sc-status x-cache\r\n\
+                13:55:36 GET /a 200 HIT\r\n13:55:37 GET /b 200 MISS\r\n";
+    let document = analysed(&[text]);
+    assert_eq!((document.all.requests, document.all.dhr), (2, Some(0.5)));
+    assert_eq!(document.time.first().map(|step| step.from_unix_ms), Some(1_760_104_536_000.0));
+    let document = analysed(&[text.split_once("\r\n").unwrap().1]);
+    assert!(document.time.is_empty(), "nothing says the day");
+}
