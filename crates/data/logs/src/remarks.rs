@@ -17,6 +17,8 @@ pub struct Remarks {
     /// NULs that were skipped before lines.
     nuls: u64,
     ends_in_cr: bool,
+    /// Durations of the log end where responses begin.
+    lacks_bodies: bool,
     /// Prefixes that were removed, and how often.
     prefixes: Vec<(LinePrefix, u64)>,
     /// Lines that are fetches of a cache from a backend.
@@ -32,6 +34,7 @@ impl Remarks {
         self.copies.add(input);
         self.nuls += input.nuls;
         self.ends_in_cr |= input.ends_in_cr;
+        self.lacks_bodies |= current.lines().any(|(name, _)| matches!(name, "aws-alb" | "aws-elb"));
         if let Some(prefix) = input.prefix() {
             match self.prefixes.iter_mut().find(|(own, _)| *own == prefix) {
                 Some((_, prefixes)) => *prefixes += input.prefixes,
@@ -60,6 +63,12 @@ impl Remarks {
         }
         for UnusedField { word, what, used } in &self.unused {
             notes.push(format!("Two fields of the format say the {what}: {used} is read, {word} is not."));
+        }
+        if self.lacks_bodies {
+            notes.push(
+                "Balancers of AWS measure until they begin to send a response: response times are without that of the body."
+                    .into(),
+            );
         }
         if self.fetches > 0 {
             notes.push(format!(

@@ -329,6 +329,21 @@ fn rubbish_behind_a_format_is_malformed_and_a_format_behind_that_is_read() {
 }
 
 #[test]
+fn response_times_that_end_where_the_response_begins_are_said_to() {
+    let requests = requests(20);
+    for writer in &WRITERS {
+        let log = read(&text(writer, &lines(writer, &requests), b"\n"), writer.says).unwrap();
+        let is_said = log.set.remarks.notes().iter().any(|note| note.contains("without that of the body"));
+        assert_eq!(
+            is_said,
+            writer.format.starts_with("aws-") && writer.format != "aws-s3",
+            "{}",
+            writer.format
+        );
+    }
+}
+
+#[test]
 fn a_log_that_is_read_beside_its_compressed_copy_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let writer = WRITERS.iter().find(|writer| writer.format == "combined").unwrap();
