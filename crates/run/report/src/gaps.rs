@@ -10,6 +10,12 @@ pub(crate) fn warnings(missing: &[Missing]) -> Vec<String> {
     missing.iter().map(Missing::sentence).collect()
 }
 
+/// True if a file with errors is lost, those that only origins find among them.
+pub(crate) fn are_errors_lost(missing: &[Missing]) -> bool {
+    let with_errors = ["robots.parquet", "errors.parquet", "origins.parquet"];
+    missing.iter().any(|missing| missing.is_loss() && with_errors.contains(&missing.file.as_str()))
+}
+
 /// The verdict, without what cannot be known any more.
 pub(crate) fn verdict(summary: &Summary, mut findings: Vec<Finding>) -> Vec<Finding> {
     let lost: Vec<&str> = summary

@@ -148,7 +148,7 @@ pub(crate) fn measured_phases(planned: &[PhaseInfo], ran: impl Fn(usize) -> bool
 }
 
 /// The headline of a run, from its phases.
-pub(crate) fn headline(planned: &[PhaseInfo], parts: &[Tally]) -> Headline {
+pub(crate) fn headline(planned: &[PhaseInfo], parts: &[Tally], are_errors_lost: bool) -> Headline {
     let due = |index: usize| parts.get(index).is_some_and(|part| part.robots.due > 0);
     let indices = measured_phases(planned, due);
     if indices.is_empty() {
@@ -160,7 +160,11 @@ pub(crate) fn headline(planned: &[PhaseInfo], parts: &[Tally]) -> Headline {
         phases: indices.iter().map(|index| planned[*index].name.clone()).collect(),
         ..Headline::default()
     };
-    for (name, certainty) in certainties(&figures, tally.disturbance.unknown) {
+    let errors = match are_errors_lost || tally.disturbance.unknown == Extent::Everything {
+        true => Certainty::Unknown,
+        false => Certainty::Known,
+    };
+    for (name, certainty) in certainties(&figures, errors) {
         let list = match certainty {
             Certainty::Known => &mut headline.known,
             Certainty::Roughly => &mut headline.roughly,
@@ -173,13 +177,12 @@ pub(crate) fn headline(planned: &[PhaseInfo], parts: &[Tally]) -> Headline {
 }
 
 /// Certainty of each headline number; those without anything to measure are left out.
-fn certainties(figures: &Figures, unknown: Extent) -> Vec<(&'static str, Certainty)> {
+fn certainties(figures: &Figures, errors: Certainty) -> Vec<(&'static str, Certainty)> {
     let number = |name: &str, value: Option<f64>| match figures.own.get(name) {
         Some(own) => Some(own.certainty),
         None => value.map(|_| Certainty::Known),
     };
     let median = |times: &Percentiles| times.own.get("p50").map(|own| own.certainty);
-    let errors = if unknown == Extent::Everything { Certainty::Unknown } else { Certainty::Known };
     let times = &figures.response_time_ms;
     [
         ("dhr", number("dhr.measured", figures.dhr.measured)),
@@ -250,7 +253,7 @@ mod tests {
 
     #[test]
     fn each_headline_number_is_known_or_not_by_itself() {
-        let of = |tally: Tally| headline(&[planned("a", (1.0, 1.0), true, false)], &[tally]);
+        let of = |tally: Tally| headline(&[planned("a", (1.0, 1.0), true, false)], &[tally], false);
         let quiet = of(tally());
         assert_eq!(quiet.known, ["dhr", "rate", "errors", "p50(hit)", "p50(miss)"]);
         let mut late = tally();
@@ -263,7 +266,7 @@ mod tests {
         let mut gone = tally();
         gone.disturbance.unknown = Extent::Times;
         assert_eq!(of(gone).unknown, ["rate", "p50(hit)", "p50(miss)"]);
-        assert_eq!(headline(&[], &[]), Headline::default());
+        assert_eq!(headline(&[], &[], false), Headline::default());
     }
 
     #[test]

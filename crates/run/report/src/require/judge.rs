@@ -38,17 +38,26 @@ pub struct RequirementResult {
     pub phases: Vec<String>,
 }
 
+/// What a run lacks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Gap {
+    /// It ended before its schedule did.
+    pub(crate) is_partial: bool,
+    /// A file with errors cannot be read.
+    pub(crate) lacks_errors: bool,
+}
+
 /// Judges everything that was required of a run. `parts` are its phases, and what belongs to none of them.
 pub(crate) fn judge(
     info: &RunInfo,
     parts: &[Tally],
     whole: Option<Span>,
-    partial: bool,
+    gap: Gap,
 ) -> Vec<RequirementResult> {
-    info.requirements.iter().map(|text| one(text, info, parts, whole, partial)).collect()
+    info.requirements.iter().map(|text| one(text, info, parts, whole, gap)).collect()
 }
 
-fn one(text: &str, info: &RunInfo, parts: &[Tally], whole: Option<Span>, partial: bool) -> RequirementResult {
+fn one(text: &str, info: &RunInfo, parts: &[Tally], whole: Option<Span>, gap: Gap) -> RequirementResult {
     let Ok(requirement) = text.parse::<Requirement>() else {
         // It was written by a version that knows more than this one.
         let seen = "this version of Assay cannot read it".to_owned();
@@ -68,10 +77,13 @@ fn one(text: &str, info: &RunInfo, parts: &[Tally], whole: Option<Span>, partial
     let tally = Tally::of_some(indices.iter().filter_map(|index| parts.get(*index)));
     // The whole run is as long as it took, also where phases have pauses between them.
     let span = if indices.len() > info.phases.len() { whole } else { tally.span };
-    let value = requirement.metric.read(&tally, span.map(Span::length_s));
+    let mut value = requirement.metric.read(&tally, span.map(Span::length_s));
+    if let Some(value) = value.as_mut().filter(|_| gap.lacks_errors && requirement.counts_errors()) {
+        value.own.certainty = Certainty::Unknown;
+    }
     let decision = match &value {
         Some(value) => requirement.decide(value),
-        None if partial => Decision::TooEarly,
+        None if gap.is_partial => Decision::TooEarly,
         None => Decision::Failed,
     };
     let in_unit = |value: FigureEstimate| value.map(|value| requirement.metric.in_unit(value));

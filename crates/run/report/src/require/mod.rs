@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use crate::estimate::FigureEstimate;
 
 pub use judge::RequirementResult;
-pub(crate) use judge::{finding, judge};
+pub(crate) use judge::{Gap, finding, judge};
 pub use parse::RequirementError;
 pub use promise::Promise;
 pub use tracker::{RequirementState, RequirementStatus, RequirementTracker};
@@ -76,6 +76,10 @@ impl Requirement {
     /// True if it is decided by what robots and the proxy's log say of each request.
     pub fn needs_logs(&self) -> bool {
         matches!(self.metric, RequiredMetric::Misreported { .. })
+    }
+
+    fn counts_errors(&self) -> bool {
+        matches!(self.metric, RequiredMetric::Count { of: RequestCounter::Errors(_), .. })
     }
 
     fn is_of_run(&self) -> bool {

@@ -64,7 +64,13 @@ fn judged(text: &str, intervals: &[RobotInterval], partial: bool) -> Requirement
     let mut parts: Vec<Tally> = (0..3).map(|index| Tally { span: span(index), ..Tally::default() }).collect();
     parts.push(Tally::default());
     intervals.iter().for_each(|interval| parts[usize::from(interval.phase)].add_robots(interval));
-    judge(&info, &parts, Some(Span { start_ms: 0, end_ms: 3000 }), partial).remove(0)
+    judge(
+        &info,
+        &parts,
+        Some(Span { start_ms: 0, end_ms: 3000 }),
+        Gap { is_partial: partial, lacks_errors: false },
+    )
+    .remove(0)
 }
 
 #[test]
@@ -103,7 +109,7 @@ fn hits_that_a_log_calls_misses_fail_a_run_that_requires_none() {
     let judged = |text: &str, log_agreement: Option<LogAgreement>| {
         let info = RunInfo { phases: schedule(), requirements: vec![text.into()], ..RunInfo::default() };
         let parts: Vec<Tally> = (0..4).map(|_| Tally { log_agreement, ..Tally::default() }).collect();
-        judge(&info, &parts, None, false).remove(0)
+        judge(&info, &parts, None, Gap::default()).remove(0)
     };
     let some = Some(LogAgreement { plain: 200, misreported: 3 });
     let of_run = judged("run.misreported == 0", some);

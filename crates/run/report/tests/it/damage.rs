@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use assay_base::random::Rng;
 use assay_record::dir::RunDir;
 use assay_record::missing::Gap;
+use assay_report::headline::RunConclusion;
 use assay_report::html;
+use assay_report::require::Decision;
 use assay_report::summary::{Figures, Mood, Summary, Topic};
 use assay_report::terminal::{self, Style};
 use proptest::prelude::*;
@@ -112,6 +114,22 @@ fn without_what_the_robots_counted_the_times_are_still_there_and_nobody_is_prais
         let finding = summary.verdict.iter().find(|finding| finding.about == topic).unwrap();
         assert_ne!(finding.mood, Mood::Good, "{finding:?}");
     }
+}
+
+#[test]
+fn without_the_errors_a_run_is_undecided() {
+    let run = synthetic::run(Story::Good);
+    let mut info = run.dir.read_info().unwrap();
+    info.requirements = vec!["errors(stale) == 0".into(), "dhr > 0".into()];
+    std::fs::write(run.dir.info_path(), serde_json::to_string(&info).unwrap()).unwrap();
+    std::fs::remove_file(run.dir.checksums_path()).unwrap();
+    std::fs::remove_file(run.dir.path().join("errors.parquet")).unwrap();
+    let summary = Summary::from_run(&run.dir).unwrap();
+    let decisions: Vec<_> = summary.requirements.iter().map(|one| one.decision).collect();
+    assert_eq!(decisions, [Some(Decision::Undecided), Some(Decision::Held)]);
+    assert_eq!(summary.conclusion(), RunConclusion::Undecided);
+    let found = summary.verdict.iter().find(|finding| finding.about == Topic::Correctness).unwrap();
+    assert_eq!(found.mood, Mood::Doubtful, "{found:?}");
 }
 
 #[test]
