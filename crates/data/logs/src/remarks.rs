@@ -121,7 +121,7 @@ struct Content {
 impl Copies {
     /// Adds a file that was read to its end.
     pub(crate) fn add(&mut self, input: &Input) {
-        let Some(head_hash) = input.head_hash else { return };
+        let Some(head_hash) = input.head_hash.filter(|_| input.bytes > 0) else { return };
         let content = Content { name: input.name.clone(), head_hash, bytes: input.bytes };
         let is_same = |other: &&Content| (other.head_hash, other.bytes) == (content.head_hash, content.bytes);
         if let Some(first) = self.contents.iter().find(is_same) {

@@ -11,6 +11,8 @@ const MAX_FORMATS: usize = 8;
 const REDETECT_ONE_IN: u64 = 4;
 
 const DAY_US: i64 = 86_400_000_000;
+/// Lines are not always in order: one of a request before midnight comes at most so long after it.
+const LATE_US: i64 = 600_000_000;
 
 /// The format of the next line of a log.
 #[derive(Debug, Clone)]
@@ -27,7 +29,7 @@ pub(crate) struct FormatTracker {
     facts: FactSet,
     /// Somebody gave the format: it holds for all lines.
     is_given: bool,
-    /// Day that the log says before its lines, since 1970, and the time of the last of these.
+    /// Day of the last `#Date:`, since 1970, and the time of the last line.
     day: Option<i64>,
     last_us: Option<i64>,
     /// Lines that could not be read.
@@ -156,7 +158,12 @@ impl FormatTracker {
     #[cold]
     fn pass_midnight(&mut self, access: &mut Access<'_>) {
         let Some(time_us) = access.time_us else { return };
-        if self.last_us.is_some_and(|last_us| last_us - time_us > DAY_US / 2) {
+        let later_us = self.last_us.map_or(0, |last_us| time_us - last_us);
+        if later_us > DAY_US - LATE_US {
+            access.time_us = Some(time_us - DAY_US);
+            return;
+        }
+        if later_us < -DAY_US / 2 {
             self.day = self.day.map(|day| day + 1);
             self.set_day();
             access.time_us = Some(time_us + DAY_US);
@@ -314,6 +321,10 @@ mod tests {
             ("23:55:36 GET /a 200", Some(at + 36_000)),
             ("01:55:36 GET /a 200", Some(at + 43_200)),
             ("02:55:36 GET /a 200", Some(at + 46_800)),
+            ("23:59:59 GET /a 200", Some(at + 122_663)),
+            ("00:00:01 GET /a 200", Some(at + 122_665)),
+            ("23:59:58 GET /a 200", Some(at + 122_662)),
+            ("00:00:02 GET /a 200", Some(at + 122_666)),
             ("#Date: 12-Oct-2025 00:00:00", None),
             ("01:55:36 GET /a 200", Some(at + 129_600)),
             ("#Fields: date time cs-method cs-uri-stem sc-status", None),
