@@ -5,6 +5,6 @@ version=$(about version)
 licence=$(about license)
 homepage=$(about repository)
 summary='Measures how fast, how effective and how correct a caching proxy is'
-description='Assay sends a proxy a known stream of requests, checks every byte of every
-response, counts the traffic on both sides, and reports the results.'
+description='Assay sends a proxy a known stream of requests, checks the body of every
+response byte for byte, counts the traffic on both sides, and reports the results.'
 maintainer=${MAINTAINER:-The Assay developers <assay@users.noreply.github.com>}

@@ -151,7 +151,7 @@ counts! {
         coded: "responses with a coded body (gzip), decoded and compared", special "parts and codings" "coded";
         unsatisfied: "requests for parts none of which the object has (416)", special "parts and codings" "416";
         redirected: "completed after one redirection or more", special "redirections and logins" "redirected";
-        refused: "refused: 401 to a robot that is nobody, 401 or 407 to one with a wrong password, 406",
+        refused: "refused: 401 to a robot that is nobody, 401 or 407 to one with a wrong password, 406, more redirections than a robot follows",
             special "redirections and logins" "refused";
         logged_in: "completed after the robot was challenged (401, 407) and sent its credentials";
         uninvited: "requests with `Expect: 100-continue` that got 417 and were repeated without it";
@@ -164,7 +164,7 @@ counts! {
         reloads_from_store: "reloads that were served from the store, by a target that does not declare to pass them on",
             metric Metric::counter("reloads_from_store"), special "behaviour of the target" "reloads from the store";
 
-        unconfirmed_hits: "hits that had expired by what they say, from a target that does not show whether an origin has confirmed them since; `stale`, and not among these, where no origin has confirmed anything",
+        unconfirmed_hits: "hits whose `Expires` had passed, from a target that does not show whether an origin has confirmed them since; if the target validated nothing in the whole run, the summary counts them as `stale` instead",
             metric Metric::counter("unconfirmed_hits"), special "behaviour of the target" "hits, confirmed or stale";
 
         // What robots do besides.

@@ -24,7 +24,7 @@ pub enum ErrorKind {
     WrongVersion,
     /// 304 to a request that was not conditional, or though the object is newer than the date requested.
     WrongNotModified,
-    /// A status below 400 that the request cannot have, such as 206 to a request without a range.
+    /// A status that is neither an error (400 to 599) nor possible for the request, such as 206 without a range.
     WrongStatus,
     /// The body is in a coding that the request did not ask for.
     UnrequestedCoding,

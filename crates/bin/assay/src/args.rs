@@ -77,7 +77,7 @@ Exit codes:
   105 interrupted";
 
 /// Measure how fast, effective and correct a caching proxy is: put it under a known stream of requests, and check every byte
-/// that comes back.
+/// of every response body.
 #[derive(Debug, Parser)]
 #[command(
     name = "assay",

@@ -95,23 +95,13 @@ impl Universe {
     /// right (not embedded ones) have any. The next step is decided anew and may be redirected as well,
     /// to a still older object. For GET and HEAD.
     pub fn redirect(&self, xact: XactId, phase: u16, object: &Object) -> Option<ObjectId> {
-        self.redirect_by_share(xact, self.special_of(phase), object)
-    }
-
-    /// The same in the phase with the most redirections: robots that share a response do not know in which phase its
-    /// origin made it.
-    pub fn redirect_in_any_phase(&self, xact: XactId, object: &Object) -> Option<ObjectId> {
-        self.redirect_by_share(xact, 1.0, object)
-    }
-
-    fn redirect_by_share(&self, xact: XactId, special_share: f64, object: &Object) -> Option<ObjectId> {
         let (_, table) = self.server_of(object.id.origin)?;
         if table.redirect_share <= 0.0 || xact == XactId::NOBODY {
             return None;
         }
         let words = [self.seed(), u64::from(xact.robot), xact.number, u64::from(xact.place), object.key];
         let mut rng = Rng::of(Purpose::Redirect, &words);
-        let share = table.redirect_share * special_share;
+        let share = table.redirect_share * self.special_of(phase);
         (rng.unit() < share).then(|| self.older(&object.id, &table.popularity, &mut rng)).flatten()
     }
 

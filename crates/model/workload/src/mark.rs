@@ -33,7 +33,7 @@
 //!
 //! A proxy that does not update stored headers from a 304 (`validation_updates` false, as declared) shows a hit there, and the
 //! response may look expired although it was validated. It is *stale* only if the object has been modified by the time of sending,
-//! and a validation in the last second of the served version would have expired too, or if no origin sent a 304 in the whole run
+//! and a validation in the last second of the served version would have expired too, or if the target validated nothing in the whole run
 //! (`RobotCounts::unconfirmed_hits`). For all other proxies a hit is stale more than one second
 //! after the `Expires` with which the response was made. A validation that looks like a hit is still detected: the origin counts such
 //! validations (`OriginCounts::validated_basic`) and the summary moves them from hits to revalidated.

@@ -40,9 +40,10 @@ impl Universe {
     /// Whether a stored response to the request of one xact may serve that of another without a validation, as far as it is
     /// known what both have sent.
     ///
-    /// Not known are cookies and credentials, which a robot learns as it goes. Codings are left out: a cache may treat all
+    /// With `Vary: *`, none may; but where a target does not show validations (`shows_validations` is false), it may have
+    /// validated it. Not known are cookies and credentials, which a robot learns as it goes. Codings are left out: a cache may treat all
     /// requests that accept gzip alike, or decode what it has stored, and whether a coding is acceptable shows in the response.
-    pub fn may_share(&self, one: XactId, other: XactId, object: &Object) -> bool {
+    pub fn may_share(&self, one: XactId, other: XactId, object: &Object, shows_validations: bool) -> bool {
         if !self.has_variants || one == other || other == XactId::NOBODY {
             return true;
         }
@@ -52,9 +53,15 @@ impl Universe {
             "authorization" => [one, other].iter().any(|xact| self.has_credentials(xact.robot)),
             _ => false,
         };
-        let agrees =
-            |name: &str| is_left_out(name) || self.added_values(one, name).eq(self.added_values(other, name));
-        self.vary_names(object).all(|name| name != "*" && agrees(&name))
+        let agrees = |name: &str| is_left_out(name) || self.items(one, name).eq(self.items(other, name));
+        self.vary_names(object).all(|name| if name == "*" { !shows_validations } else { agrees(&name) })
+    }
+
+    /// Items of all values that the workload adds to a request in a field: caches may join fields, leave out blanks, and know
+    /// that capitals make no difference.
+    fn items(&self, xact: XactId, name: &str) -> impl Iterator<Item = String> {
+        let items = self.added_values(xact, name).flat_map(|value| value.split(','));
+        items.map(|item| item.trim().to_ascii_lowercase()).filter(|item| !item.is_empty())
     }
 
     /// The names, in lower case, in the `Vary` fields that the workload adds to a response about an object.
@@ -66,7 +73,7 @@ impl Universe {
     }
 
     /// Values of a field in the fields that the workload adds to a request.
-    fn added_values(&self, xact: XactId, name: &str) -> impl Iterator<Item = &str> {
+    fn added_values<'a>(&'a self, xact: XactId, name: &str) -> impl Iterator<Item = &'a str> {
         let added = self.request_headers(xact).filter(move |(field, _)| field.eq_ignore_ascii_case(name));
         added.map(|(_, value)| value.trim())
     }

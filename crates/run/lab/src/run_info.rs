@@ -154,8 +154,8 @@ fn target(plan: &RunPlan, prepared: &Prepared) -> TargetInfo {
 }
 
 /// What ideal assumes of a proxy of which nothing is declared, which is [`assay_cache::behaviour::CacheBehaviour::PLAIN`].
-const UNDECLARED: &str = "nothing is declared about a proxy that runs already: ideal assumes one that joins requests for the same object, \
-     drops an object after a POST to it, and does not fetch the object for a HEAD, for parts of it, or for a conditional request";
+const UNDECLARED: &str = "nothing is declared about a proxy that is already running: the ideal cache is assumed to collapse requests for \
+     the same object, to drop an object after a POST to its URL, and not to fetch the whole object for a HEAD, a range or a conditional request";
 
 fn words_of_watched(pids: &[u32]) -> String {
     let each: Vec<String> =

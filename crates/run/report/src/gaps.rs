@@ -10,10 +10,14 @@ pub(crate) fn warnings(missing: &[Missing]) -> Vec<String> {
     missing.iter().map(Missing::sentence).collect()
 }
 
+/// True if a file, or a part of it, is lost.
+pub(crate) fn is_lost(missing: &[Missing], file: &str) -> bool {
+    missing.iter().any(|missing| missing.is_loss() && missing.file == file)
+}
+
 /// True if a file with errors is lost, those that only origins find among them.
 pub(crate) fn are_errors_lost(missing: &[Missing]) -> bool {
-    let with_errors = ["robots.parquet", "errors.parquet", "origins.parquet"];
-    missing.iter().any(|missing| missing.is_loss() && with_errors.contains(&missing.file.as_str()))
+    ["robots.parquet", "errors.parquet", "origins.parquet"].iter().any(|file| is_lost(missing, file))
 }
 
 /// The verdict, without what cannot be known any more.

@@ -376,7 +376,7 @@ pub fn tiles(summary: &Summary) -> Vec<Tile> {
     let bad = |n: u64| if n > 0 { "bad" } else { "good" };
     tiles.push(Tile {
         mood: bad(total.errors.total),
-        ..tile("Errors", count(total.errors.total), "", "every byte of every body is checked".into())
+        ..tile("Errors", count(total.errors.total), "", "bodies are checked byte for byte".into())
     });
     tiles.push(Tile {
         mood: if speed::keep_up(summary) == speed::KeepUp::Yes && total.counts.unsent > 0 {

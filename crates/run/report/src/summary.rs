@@ -54,7 +54,7 @@ impl Summary {
         let PartialRead { info, series, missing, .. } = there;
         let unfinished = there.unfinished;
         let spans = tally::spans(info, series);
-        let mut parts = Tally::of_phases(info, series, &spans);
+        let mut parts = Tally::of_phases(info, series, &spans, missing);
         Tally::add_log_agreement(&mut parts, there.caches.as_ref());
         let total = Tally::of_run(&parts, tally::whole(&spans), series);
         let mut doubts = info.verdict.doubts.clone();
@@ -83,6 +83,7 @@ impl Summary {
                 require::Gap {
                     is_partial: info.verdict.partial || unfinished,
                     lacks_errors: gaps::are_errors_lost(missing),
+                    lacks_counts: gaps::is_lost(missing, "robots.parquet"),
                 },
             ),
             conform: None,

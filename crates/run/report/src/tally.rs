@@ -12,9 +12,11 @@ use assay_measurement::ratios::Offload;
 use assay_measurement::robot_times::RobotTimes;
 use assay_measurement::times::TimesSum;
 use assay_record::caches::CacheLogs;
+use assay_record::missing::Missing;
 use assay_record::run::RunInfo;
 
 use crate::disturbance::Disturbance;
+use crate::gaps;
 use crate::log_agreement::LogAgreement;
 
 /// A stretch of the run, in milliseconds since its start.
@@ -219,8 +221,13 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Each phase of the run, and what belongs to none of them (the last).
-    pub fn of_phases(info: &RunInfo, series: &Series, spans: &[Option<Span>]) -> Vec<Tally> {
+    /// Each phase of the run, and what belongs to none of them (the last); `missing` is what could not be read of it.
+    pub fn of_phases(
+        info: &RunInfo,
+        series: &Series,
+        spans: &[Option<Span>],
+        missing: &[Missing],
+    ) -> Vec<Tally> {
         let mut tallies: Vec<Tally> =
             spans.iter().map(|span| Tally { span: *span, ..Tally::default() }).collect();
         tallies.push(Tally::default());
@@ -228,10 +235,11 @@ impl Tally {
         for interval in &series.origins {
             tallies[usize::from(interval.phase).min(last)].add_origins(interval);
         }
-        let has_confirmed = tallies.iter().any(|tally| tally.origins.not_modified > 0);
-        // Of a part of a run, or after the last word of its origins, confirmations are not known.
+        let has_validated = tallies.iter().any(|tally| tally.origins.validations > 0);
+        // Of a part of a run, or after the last interval that its origins reported, confirmations are not known.
+        let are_origins_whole = info.part.is_none() && !gaps::is_lost(missing, "origins.parquet");
         let origins_until_ms = series.origins.iter().map(|interval| interval.start_ms).max();
-        let known_until_ms = origins_until_ms.filter(|_| info.part.is_none() && !has_confirmed);
+        let known_until_ms = origins_until_ms.filter(|_| are_origins_whole && !has_validated);
         for interval in &series.robots {
             let tally = &mut tallies[usize::from(interval.phase).min(last)];
             tally.add_robots(interval);
@@ -243,7 +251,7 @@ impl Tally {
             // Robots get a right response to a body that was changed on its way.
             tally.robots.add_errors(ErrorKind::WrongUpload, tally.origins.wrong_uploads);
             // Of a part of a run, requests at its origins are not those of its robots.
-            tally.origins_seen = !series.origins.is_empty() && info.part.is_none();
+            tally.origins_seen = !series.origins.is_empty() && are_origins_whole;
             tally.add_host(series);
             if let Some(span) = tally.span {
                 tally.disturbance = Disturbance::of_phase(info, series, index, span);
@@ -314,7 +322,7 @@ impl Tally {
         if self.origins_seen { Offload::of(&self.robots, &self.origins) } else { Offload::default() }
     }
 
-    /// Counts hits as stale that had expired, and that no origin had confirmed.
+    /// Counts hits as stale that had expired, of a target that has validated nothing.
     fn call_stale(&mut self, hits: u64) {
         self.robots.unconfirmed_hits -= hits;
         self.robots.add_errors(ErrorKind::Stale, hits);
@@ -407,7 +415,7 @@ mod tests {
         (interval.counts.sent, interval.counts.body_bytes_in) = (10, 100);
         let mut series = Series { robots: vec![interval], ..Series::default() };
         let offload = |series: &Series| {
-            let parts = Tally::of_phases(&RunInfo::default(), series, &[None]);
+            let parts = Tally::of_phases(&RunInfo::default(), series, &[None], &[]);
             [parts[0].offload(), Tally::of_run(&parts, None, series).offload()]
         };
         assert_eq!(offload(&series), [Offload::default(); 2]);
@@ -421,21 +429,21 @@ mod tests {
         let mut changed = OriginInterval::default();
         changed.counts.wrong_uploads = 2;
         let series = Series { robots: vec![busy(0, 0)], origins: vec![changed], ..Series::default() };
-        let parts = Tally::of_phases(&RunInfo::default(), &series, &[None]);
+        let parts = Tally::of_phases(&RunInfo::default(), &series, &[None], &[]);
         for tally in [&parts[0], &Tally::of_run(&parts, None, &series)] {
             assert_eq!(tally.robots.errors.get(&ErrorKind::WrongUpload), Some(&2));
         }
     }
 
     #[test]
-    fn expired_hits_are_stale_if_no_origin_has_confirmed_anything() {
+    fn expired_hits_are_stale_if_the_target_has_validated_nothing() {
         let mut hits = busy(0, 1_000);
         hits.counts.unconfirmed_hits = 3;
         let (mut origins, mut later) = (OriginInterval::default(), hits.clone());
         (origins.start_ms, later.start_ms) = (1_500, 2_000);
         let mut series = Series { robots: vec![hits, later], origins: vec![origins], ..Series::default() };
         let figures = |series: &Series, info: &RunInfo| {
-            let parts = Tally::of_phases(info, series, &[None]);
+            let parts = Tally::of_phases(info, series, &[None], &[]);
             let robots = &parts[0].robots;
             (robots.errors.get(&ErrorKind::Stale).copied(), robots.unconfirmed_hits)
         };
@@ -443,7 +451,7 @@ mod tests {
         assert_eq!(figures(&series, &whole), (Some(3), 3), "origins have not reported so far");
         series.origins[0].start_ms = 2_000;
         assert_eq!(figures(&series, &whole), (Some(6), 0));
-        series.origins[0].counts.not_modified = 1;
+        series.origins[0].counts.validations = 1;
         assert_eq!(figures(&series, &whole), (None, 6), "any of them can have been confirmed");
         series.origins.clear();
         assert_eq!(figures(&series, &whole), (None, 6), "origins were not measured");
@@ -471,7 +479,7 @@ mod tests {
             ..HostInterval::default()
         };
         let series = Series { host: vec![second], ..Series::default() };
-        let parts = Tally::of_phases(&RunInfo::default(), &series, &[span(0, 250), span(250, 1000)]);
+        let parts = Tally::of_phases(&RunInfo::default(), &series, &[span(0, 250), span(250, 1000)], &[]);
         assert_eq!(parts[0].resources["proxy"].cpu_us, 100_000.0);
         assert_eq!(parts[1].resources["proxy"].cpu_us, 300_000.0);
         let total = Tally::of_run(&parts, span(0, 1000), &series);

@@ -1,5 +1,6 @@
 //! The run in words: findings, warnings and notes, from the numbers.
 
+use assay_base::settings::show::several;
 use assay_measurement::own_error::{Certainty, OwnInterval};
 use assay_record::missing::Missing;
 use assay_record::run::RunInfo;
@@ -192,7 +193,7 @@ fn savings(summary: &Summary) -> Finding {
         gap if gap > IDEAL_GAP => (Mood::Doubtful, below_ideal(gap)),
         gap if gap < -IDEAL_GAP => {
             let more = format!(
-                ": {:.1} points more than an infinite cache that behaves as declared would",
+                ": {:.1} points more than an infinite cache that behaves as declared would have reached",
                 -gap * 100.0
             );
             (Mood::Doubtful, more)
@@ -250,19 +251,20 @@ fn correctness(summary: &Summary) -> Finding {
 /// What was checked of a run without errors: `completed` responses.
 fn checked(total: &Figures, completed: u64) -> String {
     let special = &total.special.robots;
+    let unread = special.unchecked_parts + special.refused + special.faults_passed + special.unsatisfied;
     let mut text = format!(
         "nothing was wrong: the bodies of {} responses were checked byte for byte, and each response was of the right object, {}and allowed to be a hit if it was one.",
-        count(completed.saturating_sub(special.unchecked_parts)),
+        count(completed.saturating_sub(unread)),
         if special.unconfirmed_hits == 0 { "fresh, " } else { "" }
     );
     if special.unchecked_parts > 0 {
-        let parts = count(special.unchecked_parts);
-        text.push_str(&format!(" The bytes of {parts} parts of coded bodies could not be compared."));
+        let parts = several(special.unchecked_parts, "part");
+        text.push_str(&format!(" The bytes of {parts} of coded bodies could not be compared."));
     }
     if special.unconfirmed_hits > 0 {
-        let hits = count(special.unconfirmed_hits);
+        let hits = several(special.unconfirmed_hits, "hit");
         text.push_str(&format!(
-            " {hits} hits had expired by what they said; whether an origin had confirmed them, this target does not show."
+            " The Expires of {hits} had passed; this target does not show whether an origin had confirmed them."
         ));
     }
     text
@@ -364,14 +366,14 @@ pub(crate) fn error_kind_meaning(kind: &str) -> &'static str {
         }
         "wrong_not_modified" => "The robot was told to keep what it had, though the object had changed.",
         "wrong_status" => {
-            "The status is no error, but none that the request can have, such as a 206 to a request for the whole."
+            "The status is not an error, but it does not fit the request either, such as 206 to a request without Range."
         }
         "unrequested_coding" => "The body is in a coding that the robot did not ask for.",
         "stale" => "The response had expired before it was served, and nobody had confirmed it.",
         "hit_on_reload" => "The robot requested a fresh response and got one from the store.",
         "hit_on_uncachable" => "A response that must not be kept was kept, and given to somebody.",
         "wrong_variant" => {
-            "A stored response was given to a request that differs from its own in a field that Vary names."
+            "A stored response was used for a request that differs, in a field named by Vary, from the one it was fetched for."
         }
         "error_status" => "The client got an error that the workload did not ask the origin for.",
         "malformed" | "extra_bytes" => "What came was not HTTP as it should be.",

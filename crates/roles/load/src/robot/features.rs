@@ -100,7 +100,7 @@ pub enum ResponseKind {
     /// The object is at another URL.
     Redirected(ObjectId),
     /// The origin (or the target) demands authentication, and the robot has no credentials for it; or there is no coding that is
-    /// accepted.
+    /// accepted; or the robot follows no more redirections.
     Refused,
     /// The robot is challenged, and has credentials.
     Challenged,

@@ -55,7 +55,8 @@ impl HeadJudge<'_> {
         let now_us = clock.since_start_us(self.now_ns);
         let object = &self.xact.object;
         let life_at = |at_s: i64| universe.life(object, at_s);
-        let may_share = |other: XactId| universe.may_share(self.xact.id, other, object);
+        let shows_validations = self.setup.validation_updates;
+        let may_share = |other: XactId| universe.may_share(self.xact.id, other, object, shows_validations);
         let verdict = judge_head(&requested, &response, now_us, life_at, may_share);
         let verdict = verdict.map_err(|wrong| match wrong {
             // It has another length because of that.

@@ -102,10 +102,13 @@ pub fn classify(
         302 => {
             let location = head.header("Location").unwrap_or_default();
             let older = universe.parse_path(object.id.origin, path_of(location)).ok();
-            let may = !xact.method.has_body() && features.steps < MOST_STEPS;
-            let of_object = mark.filter(|mark| may && mark.key == object.key);
-            let decided = of_object.and_then(|mark| universe.redirect_in_any_phase(mark.xact, object));
-            older.filter(|older| decided == Some(*older)).map(ResponseKind::Redirected)
+            let is_of_object = !xact.method.has_body() && mark.is_some_and(|mark| mark.key == object.key);
+            let decided = universe.redirect(xact.id, xact.phase, object).filter(|_| is_of_object);
+            let kind = |older| match features.steps < MOST_STEPS {
+                true => ResponseKind::Redirected(older),
+                false => ResponseKind::Refused,
+            };
+            older.filter(|older| decided == Some(*older)).map(kind)
         }
         401 if universe.auth_demand(object).is_some() => Some(ResponseKind::Refused),
         407 if !universe.is_anonymous(xact.id.robot) => Some(ResponseKind::Refused),

@@ -36,7 +36,7 @@ pub fn metric_values(
     scopes: &[Scope],
 ) -> Vec<MetricValues> {
     let spans = tally::spans(info, series);
-    let parts = Tally::of_phases(info, series, &spans);
+    let parts = Tally::of_phases(info, series, &spans, &[]);
     scopes
         .iter()
         .map(|scope| {

@@ -5,6 +5,7 @@ use assay_record::run::RunInfo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::metric::RequiredMetric;
 use super::{Decision, Requirement};
 use crate::document::{Finding, Mood, Topic};
 use crate::estimate::FigureEstimate;
@@ -45,6 +46,8 @@ pub(crate) struct Gap {
     pub(crate) is_partial: bool,
     /// A file with errors cannot be read.
     pub(crate) lacks_errors: bool,
+    /// What robots counted cannot be read.
+    pub(crate) lacks_counts: bool,
 }
 
 /// Judges everything that was required of a run. `parts` are its phases, and what belongs to none of them.
@@ -78,12 +81,15 @@ fn one(text: &str, info: &RunInfo, parts: &[Tally], whole: Option<Span>, gap: Ga
     // The whole run is as long as it took, also where phases have pauses between them.
     let span = if indices.len() > info.phases.len() { whole } else { tally.span };
     let mut value = requirement.metric.read(&tally, span.map(Span::length_s));
-    if let Some(value) = value.as_mut().filter(|_| gap.lacks_errors && requirement.counts_errors()) {
+    let is_lost = (gap.lacks_errors && requirement.counts_errors())
+        || (gap.lacks_counts && !matches!(requirement.metric, RequiredMetric::Time { .. }));
+    if let Some(value) = value.as_mut().filter(|_| is_lost) {
         value.own.certainty = Certainty::Unknown;
     }
     let decision = match &value {
         Some(value) => requirement.decide(value),
         None if gap.is_partial => Decision::TooEarly,
+        None if gap.lacks_errors => Decision::Undecided,
         None => Decision::Failed,
     };
     let in_unit = |value: FigureEstimate| value.map(|value| requirement.metric.in_unit(value));

@@ -40,7 +40,7 @@ impl Promise {
     /// have had, broken if it does for none, and undecided in between. What cannot be measured does not hold.
     pub fn check(&self, run: &RunInfo, series: &Series) -> Vec<Check> {
         let spans = tally::spans(run, series);
-        let parts = Tally::of_phases(run, series, &spans);
+        let parts = Tally::of_phases(run, series, &spans, &[]);
         let tally = Tally::of_some(parts.iter().take(spans.len()));
         let length_s = tally.span.map(Span::length_s);
         let one = |part: &Requirement| checked(part, part.metric.read(&tally, length_s));

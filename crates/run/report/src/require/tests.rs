@@ -68,7 +68,7 @@ fn judged(text: &str, intervals: &[RobotInterval], partial: bool) -> Requirement
         &info,
         &parts,
         Some(Span { start_ms: 0, end_ms: 3000 }),
-        Gap { is_partial: partial, lacks_errors: false },
+        Gap { is_partial: partial, ..Gap::default() },
     )
     .remove(0)
 }

@@ -117,19 +117,34 @@ fn without_what_the_robots_counted_the_times_are_still_there_and_nobody_is_prais
 }
 
 #[test]
-fn without_the_errors_a_run_is_undecided() {
+fn what_is_read_of_a_file_that_is_lost_is_undecided() {
     let run = synthetic::run(Story::Good);
     let mut info = run.dir.read_info().unwrap();
-    info.requirements = vec!["errors(stale) == 0".into(), "dhr > 0".into()];
+    info.requirements =
+        ["errors(stale) == 0", "dhr > 0", "offload > 0", "p50 > 0ms"].map(str::to_owned).into();
     std::fs::write(run.dir.info_path(), serde_json::to_string(&info).unwrap()).unwrap();
     std::fs::remove_file(run.dir.checksums_path()).unwrap();
-    std::fs::remove_file(run.dir.path().join("errors.parquet")).unwrap();
-    let summary = Summary::from_run(&run.dir).unwrap();
-    let decisions: Vec<_> = summary.requirements.iter().map(|one| one.decision).collect();
-    assert_eq!(decisions, [Some(Decision::Undecided), Some(Decision::Held)]);
-    assert_eq!(summary.conclusion(), RunConclusion::Undecided);
-    let found = summary.verdict.iter().find(|finding| finding.about == Topic::Correctness).unwrap();
-    assert_eq!(found.mood, Mood::Doubtful, "{found:?}");
+    let (held, undecided) = (Some(Decision::Held), Some(Decision::Undecided));
+    for (file, decisions) in [
+        ("errors.parquet", [undecided, held, held, held]),
+        ("origins.parquet", [undecided, held, undecided, held]),
+        ("robots.parquet", [undecided, undecided, undecided, held]),
+    ] {
+        let path = run.dir.path().join(file);
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let summary = Summary::from_run(&run.dir).unwrap();
+        let found: Vec<_> = summary.requirements.iter().map(|one| one.decision).collect();
+        assert_eq!(found, decisions, "{file}");
+        let conclusion = summary.conclusion();
+        assert!(
+            matches!(conclusion, RunConclusion::Undecided | RunConclusion::NothingMeasured),
+            "{file}: {conclusion:?}"
+        );
+        let found = summary.verdict.iter().find(|finding| finding.about == Topic::Correctness).unwrap();
+        assert_eq!(found.mood, Mood::Doubtful, "{file}: {found:?}");
+        std::fs::write(&path, whole).unwrap();
+    }
 }
 
 #[test]

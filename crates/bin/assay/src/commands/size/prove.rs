@@ -274,7 +274,7 @@ fn measured(dir: &Path, info: &ExperimentInfo, subject: &str, phases: &[String])
 fn of_run(dir: &Path, phases: &[String]) -> Option<Ratios> {
     let there = RunDir::open(dir).ok()?.read_partial().ok()?;
     let spans = tally::spans(&there.info, &there.series);
-    let parts = Tally::of_phases(&there.info, &there.series, &spans);
+    let parts = Tally::of_phases(&there.info, &there.series, &spans, &there.missing);
     let names = there.info.phases.iter().map(|phase| &phase.name);
     let wanted = parts.iter().zip(names).filter(|(_, name)| phases.is_empty() || phases.contains(name));
     let all = Tally::of_some(wanted.map(|(part, _)| part));
