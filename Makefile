@@ -50,7 +50,7 @@ test test-real instructions-dev: export CARGO_INCREMENTAL = 0
 test:
 	$(CARGO) fmt --all --check
 	CARGO="$(CARGO)" scripts/test.py gate
-	$(CARGO) test --quiet --doc --package assay-pgl --package assay-http2 --package assay-measurement
+	$(CARGO) test --quiet --doc --workspace
 
 # What needs real proxies, a browser, root or the clock. Where something cannot be installed, the tests that need it say that they were
 # skipped and why; ASSAY_REQUIRE_REAL=1 makes that a failure.
