@@ -148,6 +148,8 @@ counts! {
         multiparts: "responses with more than one part of an object", special "parts and codings" "multipart";
         unchecked_parts: "parts of a coded body whose bytes could not be compared: the target has coded it itself, or it is large",
             special "parts and codings" "206, not compared";
+        unchecked_lengths: "responses to HEAD that announce another length in gzip than the origin's body has: the target may have coded it itself",
+            special "parts and codings" "lengths, not compared";
         coded: "responses with a coded body (gzip), decoded and compared", special "parts and codings" "coded";
         unsatisfied: "requests for parts none of which the object has (416)", special "parts and codings" "416";
         redirected: "completed after one redirection or more", special "redirections and logins" "redirected";
@@ -166,6 +168,9 @@ counts! {
 
         unconfirmed_hits: "hits whose `Expires` had passed, from a target that does not show whether an origin has confirmed them since; if the target validated nothing in the whole run, the summary counts them as `stale` instead",
             metric Metric::counter("unconfirmed_hits"), special "behaviour of the target" "hits, confirmed or stale";
+
+        unattributed: "completed requests whose responses name no request: the target drops `X-Assay` from what it sends to origins, so that joined fetches and validations cannot be told from misses, nor variants apart",
+            metric Metric::counter("unattributed"), special "behaviour of the target" "of no request";
 
         // What robots do besides.
         cookies_taken: "cookies that robots took from responses and keep";

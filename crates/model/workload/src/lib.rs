@@ -55,7 +55,7 @@ mod trace;
 pub mod universe;
 mod users;
 mod validate;
-mod variants;
+pub mod variants;
 mod worlds;
 mod xact;
 

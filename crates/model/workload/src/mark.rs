@@ -134,6 +134,12 @@ impl ResponseMark {
         self.status == 304
     }
 
+    /// True for an object, a part of it, or its confirmation; false for what an origin sends in place of one.
+    #[inline]
+    pub fn is_of_object(&self) -> bool {
+        matches!(self.status, 200 | 206 | 304)
+    }
+
     /// Appends the field's value.
     pub fn write(&self, out: &mut Vec<u8>) {
         write_xact(out, self.xact);

@@ -1,6 +1,7 @@
 //! Variants of objects: the stored responses for one URL that `Vary` tells apart (RFC 9111, 4.1).
 
 use std::collections::BTreeSet;
+use std::fmt::{self, Display, Formatter};
 
 use assay_base::random::{FNV_START, fnv1a, fold};
 
@@ -17,6 +18,38 @@ pub(crate) fn has_variants(workload: &Workload) -> bool {
         .iter()
         .any(|content| content.body.codings.len() > 1 || content.headers.iter().any(says_vary))
         || workload.servers.iter().any(|server| server.headers.iter().any(says_vary))
+}
+
+/// A request field by which `Vary` keeps the stored response to one request from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VaryConflict {
+    /// Name of the field in lower case, or `*`.
+    pub field: String,
+    /// Values in the request that the response was made for.
+    pub made_for: Vec<String>,
+    /// Values in the request that got the response.
+    pub requested: Vec<String>,
+}
+
+impl Display for VaryConflict {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let Self { field, made_for, requested } = self;
+        if field == "*" {
+            return out.write_str(
+                "the response was made for another request, and varies by everything (`Vary: *`): only a validation allows it",
+            );
+        }
+        let value = |values: &[String]| match values {
+            [] => format!("no {field}"),
+            values => format!("`{field}: {}`", values.join(", ")),
+        };
+        write!(
+            out,
+            "the response varies by {field} and was made for a request with {}; this one has {}",
+            value(made_for),
+            value(requested)
+        )
+    }
 }
 
 impl Universe {
@@ -37,24 +70,34 @@ impl Universe {
         Some(names.iter().fold(object.key, |key, name| fold(key, self.field_hash(xact, name))))
     }
 
-    /// Whether a stored response to the request of one xact may serve that of another without a validation, as far as it is
-    /// known what both have sent.
+    /// Field by which `Vary` keeps the stored response to the request `made_for` from serving another one without a validation,
+    /// as far as it is known what both have sent. None: there is none.
     ///
-    /// With `Vary: *`, none may; but where a target does not show validations (`shows_validations` is false), it may have
+    /// With `Vary: *`, no response may; but where a target does not show validations (`shows_validations` is false), it may have
     /// validated it. Not known are cookies and credentials, which a robot learns as it goes. Codings are left out: a cache may treat all
     /// requests that accept gzip alike, or decode what it has stored, and whether a coding is acceptable shows in the response.
-    pub fn may_share(&self, one: XactId, other: XactId, object: &Object, shows_validations: bool) -> bool {
-        if !self.has_variants || one == other || other == XactId::NOBODY {
-            return true;
+    pub fn vary_conflict(
+        &self,
+        made_for: XactId,
+        requested: XactId,
+        object: &Object,
+        shows_validations: bool,
+    ) -> Option<VaryConflict> {
+        if !self.has_variants || made_for == requested || made_for == XactId::NOBODY {
+            return None;
         }
-        let is_left_out = |name: &str| match name {
-            "accept-encoding" => true,
-            "cookie" => [one, other].iter().any(|xact| self.keeps_cookies(xact.robot)),
-            "authorization" => [one, other].iter().any(|xact| self.has_credentials(xact.robot)),
-            _ => false,
+        let is_conflict = |name: &String| match name.as_str() {
+            "*" => shows_validations,
+            "accept-encoding" => false,
+            "cookie" if [made_for, requested].iter().any(|xact| self.keeps_cookies(xact.robot)) => false,
+            "authorization" if [made_for, requested].iter().any(|xact| self.has_credentials(xact.robot)) => {
+                false
+            }
+            name => !self.items(made_for, name).eq(self.items(requested, name)),
         };
-        let agrees = |name: &str| is_left_out(name) || self.items(one, name).eq(self.items(other, name));
-        self.vary_names(object).all(|name| if name == "*" { !shows_validations } else { agrees(&name) })
+        let field = self.vary_names(object).find(is_conflict)?;
+        let values = |xact| self.added_values(xact, &field).map(str::to_owned).collect();
+        Some(VaryConflict { made_for: values(made_for), requested: values(requested), field })
     }
 
     /// Items of all values that the workload adds to a request in a field: caches may join fields, leave out blanks, and know

@@ -5,7 +5,8 @@
 //!
 //! 1. *Malformed* (found by the parser, before this file sees anything).
 //! 2. *HitOnUncachable* for what origins say in place of an object, made for another request.
-//! 3. *ErrorStatus*, *WrongStatus*; *WrongNotModified* for a 304 response to an unconditional request.
+//! 3. *ErrorStatus*, *WrongStatus*; *WrongNotModified* for a 304 response to an unconditional request. *WrongStatus* is also the
+//!    status of an object on what an origin sent in place of one.
 //! 4. *Foreign*: no id of our origins. A 304 may come without one, because RFC 9110 lets a cache leave it out.
 //! 5. *WrongObject*, *WrongVersion*: what the id says.
 //! 6. *WrongNotModified*: the version that is confirmed is newer than the date requested.
@@ -19,6 +20,7 @@ use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::outcome::Outcome;
 use assay_workload::mark::ResponseMark;
 use assay_workload::model::Method;
+use assay_workload::variants::VaryConflict;
 use assay_workload::{Life, XactId};
 use thiserror::Error;
 
@@ -78,6 +80,8 @@ pub struct CheckVerdict {
     pub is_unsure: bool,
     /// A hit that had expired by what it says, from a target that would not show whether an origin has confirmed it since.
     pub is_unconfirmed: bool,
+    /// The response names no request: the target has fetched it without the `X-Assay` of one.
+    pub is_unattributed: bool,
     /// Version of the object that must follow.
     pub version: u64,
     /// Body bytes that must follow; none: the response has no body.
@@ -86,23 +90,34 @@ pub struct CheckVerdict {
 
 impl CheckVerdict {
     /// Verdict on a response that does not say which object it is of.
-    pub const NOT_OF_OBJECT: Self =
-        Self { outcome: None, is_unsure: false, is_unconfirmed: false, version: 0, body_bytes: None };
+    pub const NOT_OF_OBJECT: Self = Self {
+        outcome: None,
+        is_unsure: false,
+        is_unconfirmed: false,
+        is_unattributed: false,
+        version: 0,
+        body_bytes: None,
+    };
 }
 
 /// Error of a response, with actual and expected values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CheckError {
     /// A status that this request cannot have.
     #[error("status {actual} instead of {}", if *.conditional { "200 or 304" } else { "200" })]
     Status { actual: u16, conditional: bool },
+    /// An origin's error, challenge or redirection with the status of an object.
+    #[error("status {actual}, but the origin sent {origin}, and no object")]
+    StatusOfObject { actual: u16, origin: u16 },
     #[error("status 304, but the request was not conditional")]
     NotModifiedUnrequested,
     /// 304, though the object is newer than the date requested; none: each of its versions is.
     #[error("{}", not_modified_since(*.modified_s, *.since_s))]
     NotModifiedSince { modified_s: Option<i64>, since_s: i64 },
     /// No id of our origins.
-    #[error("no X-Assay of our origins in the response")]
+    #[error(
+        "no X-Assay of our origins in the response (a target that drops response fields that it does not know has to pass this one on)"
+    )]
     NoMark,
     #[error("object {actual:016x} instead of {expected:016x}")]
     Object { actual: u64, expected: u64 },
@@ -123,8 +138,8 @@ pub enum CheckError {
     )]
     StoredRefusal { status: u16, made_us: u64, sent_us: u64 },
     /// A stored response that `Vary` keeps from this request.
-    #[error("the response was made for a request with another value of a field that its Vary names")]
-    Variant,
+    #[error("{0}")]
+    Variant(Box<VaryConflict>),
     /// A reload that did not reach the origin.
     #[error("the response to a reload sent at {sent_us} µs was made before, at {made_us} µs")]
     ReloadStored { made_us: u64, sent_us: u64 },
@@ -134,6 +149,9 @@ pub enum CheckError {
     Expired { expires_s: i64, sent_s: i64 },
     #[error("{actual} bytes instead of {expected}")]
     Length { actual: u64, expected: u64 },
+    /// `Content-Length` of a response to HEAD that the object cannot have in gzip.
+    #[error("Content-Length {actual} in gzip, of an object that has {object} bytes without it")]
+    CodedLength { actual: u64, object: u64 },
     /// More body than the object has.
     #[error("more bytes than the object's {expected}")]
     Longer { expected: u64 },
@@ -156,7 +174,7 @@ impl CheckError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             CheckError::Status { actual: 400..=599, .. } => ErrorKind::ErrorStatus,
-            CheckError::Status { .. } => ErrorKind::WrongStatus,
+            CheckError::Status { .. } | CheckError::StatusOfObject { .. } => ErrorKind::WrongStatus,
             CheckError::NotModifiedUnrequested | CheckError::NotModifiedSince { .. } => {
                 ErrorKind::WrongNotModified
             }
@@ -166,12 +184,13 @@ impl CheckError {
             CheckError::Object { .. } => ErrorKind::WrongObject,
             CheckError::Version { .. } | CheckError::MadeLater { .. } => ErrorKind::WrongVersion,
             CheckError::Stored { .. } | CheckError::StoredRefusal { .. } => ErrorKind::HitOnUncachable,
-            CheckError::Variant => ErrorKind::WrongVariant,
+            CheckError::Variant(_) => ErrorKind::WrongVariant,
             CheckError::ReloadStored { .. } => ErrorKind::HitOnReload,
             CheckError::Expired { .. } => ErrorKind::Stale,
-            CheckError::Length { .. } | CheckError::Longer { .. } | CheckError::PartMissing { .. } => {
-                ErrorKind::WrongLength
-            }
+            CheckError::Length { .. }
+            | CheckError::CodedLength { .. }
+            | CheckError::Longer { .. }
+            | CheckError::PartMissing { .. } => ErrorKind::WrongLength,
             CheckError::Bytes { .. } => ErrorKind::WrongBytes,
             CheckError::Truncated { .. } => ErrorKind::TruncatedBody,
         }
@@ -189,17 +208,18 @@ fn not_modified_since(modified_s: Option<i64>, since_s: i64) -> String {
 
 /// Judges the head of a response that arrived at `now_us`.
 ///
-/// `life_at` gives the object's life at a second of the run; `may_share`, whether `Vary` allows a response to the request of
-/// an xact to serve this one.
+/// `life_at` gives the object's life at a second of the run; `vary_conflict`, by which field `Vary` keeps the response to the
+/// request of an xact from this one.
 pub fn judge_head(
     requested: &CheckedRequest,
     response: &ReceivedHead,
     now_us: u64,
     life_at: impl Fn(i64) -> Life,
-    may_share: impl FnOnce(XactId) -> bool,
+    vary_conflict: impl FnOnce(XactId) -> Option<VaryConflict>,
 ) -> Result<CheckVerdict, CheckError> {
     let not_modified = match (response.status, requested.since_s) {
-        (200, _) => None,
+        // A proxy that transforms what it passes on says 203 (RFC 9110, 15.3.4); the bytes are checked.
+        (200 | 203, _) => None,
         (206, _) if requested.parts => None,
         (304, Some(since_s)) => Some(since_s),
         (304, None) => return Err(CheckError::NotModifiedUnrequested),
@@ -210,6 +230,9 @@ pub fn judge_head(
         (None, None) => return Err(CheckError::NoMark),
         (None, Some(since_s)) => return judge_bare_304(response, since_s, &life_at(0)),
     };
+    if !mark.is_of_object() {
+        return Err(CheckError::StatusOfObject { actual: response.status, origin: mark.status });
+    }
     if mark.key != requested.key {
         return Err(CheckError::Object { actual: mark.key, expected: requested.key });
     }
@@ -227,16 +250,17 @@ pub fn judge_head(
     }
     let outcome = outcome(requested, &mark);
     judge_serving(requested, &mark, outcome)?;
-    if matches!(outcome, Outcome::Hit | Outcome::Collapsed) && !may_share(mark.xact) {
-        return Err(CheckError::Variant);
+    if matches!(outcome, Outcome::Hit | Outcome::Collapsed)
+        && let Some(conflict) = vary_conflict(mark.xact)
+    {
+        return Err(CheckError::Variant(Box::new(conflict)));
     }
     // What may have been sent a little sooner by the origin's clock is not stale for certain.
     let sent_us = requested.sent_us.saturating_sub(requested.clock_error_us);
     let is_unconfirmed = outcome == Outcome::Hit
         && is_unconfirmed(&life, second(sent_us), requested.validation_updates, life_at)?;
     let body_bytes = (not_modified.is_none() && requested.method != Method::Head).then_some(requested.size);
-    if not_modified.is_none()
-        && response.status == 200
+    if matches!(response.status, 200 | 203)
         // How many bytes a coded body has, only decoding it tells.
         && !response.is_coded
         && let Some(actual) = response.content_length
@@ -246,7 +270,14 @@ pub fn judge_head(
     }
     let is_unsure =
         mark.xact != requested.id && mark.made_us.abs_diff(requested.sent_us) < requested.clock_error_us;
-    Ok(CheckVerdict { outcome: Some(outcome), is_unsure, is_unconfirmed, version: mark.version, body_bytes })
+    Ok(CheckVerdict {
+        outcome: Some(outcome),
+        is_unsure,
+        is_unconfirmed,
+        is_unattributed: mark.xact == XactId::NOBODY,
+        version: mark.version,
+        body_bytes,
+    })
 }
 
 fn second(us: u64) -> i64 {
@@ -294,8 +325,7 @@ fn judge_serving(
 
 /// Judges an origin's response that stands in place of an object, such as an error or a challenge: it says `no-store`.
 pub fn judge_refusal(requested: &CheckedRequest, mark: &ResponseMark) -> Result<(), CheckError> {
-    let is_of_object = matches!(mark.status, 200 | 206 | 304);
-    if !is_of_object && matches!(outcome(requested, mark), Outcome::Hit | Outcome::Collapsed) {
+    if !mark.is_of_object() && matches!(outcome(requested, mark), Outcome::Hit | Outcome::Collapsed) {
         let ResponseMark { status, made_us, .. } = *mark;
         return Err(CheckError::StoredRefusal { status, made_us, sent_us: requested.sent_us });
     }

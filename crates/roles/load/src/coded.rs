@@ -72,6 +72,12 @@ pub fn gzip(writer: &mut GzipWriter, body: &Body, pool: &Pool) -> Vec<u8> {
     coded
 }
 
+/// Lower bound on the length of a body of `bytes` bytes in gzip: 18 bytes around a stream (RFC 1952, 2.3) in which two bits stand
+/// for 258 bytes at most (RFC 1951, 3.2.5).
+pub fn shortest_gzip_bytes(bytes: u64) -> u64 {
+    18 + bytes.div_ceil(4 * 258).max(2)
+}
+
 /// Lengths of bodies as they are sent. Made once, before the start.
 #[derive(Debug)]
 pub struct CodedSizes {
@@ -223,6 +229,20 @@ mod tests {
             // 500 objects, of which single ones are off by up to a fifth where they are a few hundred bytes.
             assert!((predicted / sent - 1.0).abs() < 0.005, "{predicted} {sent}");
             assert!(worst < 0.2, "{worst}");
+        }
+    }
+
+    #[test]
+    fn no_body_is_shorter_in_gzip_than_its_bound() {
+        for bytes in [0, 1, 258, 1_000, 10_000_000] {
+            let mut coded = Vec::new();
+            GzipWriter::new().encode([&vec![0; bytes][..]], &mut coded);
+            let bound = shortest_gzip_bytes(bytes as u64);
+            assert!(
+                (bound..=bound + bound / 10 + 10).contains(&(coded.len() as u64)),
+                "{bytes}: {bound} {}",
+                coded.len()
+            );
         }
     }
 

@@ -1,5 +1,7 @@
 //! The run in words: findings, warnings and notes, from the numbers.
 
+use std::collections::BTreeMap;
+
 use assay_base::settings::show::several;
 use assay_measurement::own_error::{Certainty, OwnInterval};
 use assay_record::missing::Missing;
@@ -221,7 +223,7 @@ fn correctness(summary: &Summary) -> Finding {
     if total.errors.total == 0 {
         let text = match total.counts.completed {
             0 => "No response came, so none could be checked.".to_owned(),
-            completed => format!("{}{}", completeness(summary, Mood::Good).1, checked(total, completed)),
+            _ => format!("{}{}", completeness(summary, Mood::Good).1, checked(total)),
         };
         let (mood, _) = completeness(summary, Mood::Good);
         let mood = if total.counts.completed > 0 { mood } else { Mood::Doubtful };
@@ -248,18 +250,38 @@ fn correctness(summary: &Summary) -> Finding {
     finding(Topic::Correctness, mood, text)
 }
 
-/// What was checked of a run without errors: `completed` responses.
-fn checked(total: &Figures, completed: u64) -> String {
+/// What was checked of a run without errors, and what could not be.
+fn checked(total: &Figures) -> String {
     let special = &total.special.robots;
-    let unread = special.unchecked_parts + special.refused + special.faults_passed + special.unsatisfied;
+    let of = |counts: &BTreeMap<String, u64>, name: &str| counts.get(name).copied().unwrap_or(0);
+    let objects: u64 = ["200", "203", "206"].map(|status| of(&total.by_status, status)).iter().sum();
+    let compared = objects.saturating_sub(of(&total.by_method, "HEAD") + special.unchecked_parts);
+    let mut properties = vec!["of the right object"];
+    if special.unconfirmed_hits == 0 {
+        properties.push("fresh");
+    }
+    if special.unattributed == 0 {
+        properties.push("allowed to be a hit if it was one");
+    }
     let mut text = format!(
-        "nothing was wrong: the bodies of {} responses were checked byte for byte, and each response was of the right object, {}and allowed to be a hit if it was one.",
-        count(completed.saturating_sub(unread)),
-        if special.unconfirmed_hits == 0 { "fresh, " } else { "" }
+        "nothing was wrong: the bodies of {} responses were checked byte for byte, and each response was {}.",
+        count(compared),
+        series(&properties)
     );
     if special.unchecked_parts > 0 {
         let parts = several(special.unchecked_parts, "part");
         text.push_str(&format!(" The bytes of {parts} of coded bodies could not be compared."));
+    }
+    if special.unchecked_lengths > 0 {
+        let heads = several(special.unchecked_lengths, "response");
+        text.push_str(&format!(" The length in gzip that {heads} to HEAD announced could not be compared."));
+    }
+    if special.unattributed > 0 {
+        let responses = several(special.unattributed, "response");
+        text.push_str(&format!(
+            " This target drops X-Assay from requests, so {responses} did not show for which request it had fetched them: whether Vary \
+             allowed them is not known, and joined fetches and validations look like misses."
+        ));
     }
     if special.unconfirmed_hits > 0 {
         let hits = several(special.unconfirmed_hits, "hit");
@@ -268,6 +290,14 @@ fn checked(total: &Figures, completed: u64) -> String {
         ));
     }
     text
+}
+
+/// `one, two, and three`.
+fn series(items: &[&str]) -> String {
+    match items {
+        [first @ .., last] if !first.is_empty() => format!("{}, and {last}", first.join(", ")),
+        items => items.concat(),
+    }
 }
 
 /// Explanation of a partial run.
@@ -542,6 +572,24 @@ pub(crate) fn resource_lines(figures: &Figures) -> Vec<(&'static str, String)> {
 mod tests {
 
     use super::*;
+
+    #[test]
+    fn a_verdict_claims_no_more_than_was_checked() {
+        let mut total = Figures::default();
+        total.by_status = [("200", 90), ("206", 5), ("304", 20), ("401", 3)]
+            .map(|(status, n)| (status.to_owned(), n))
+            .into();
+        total.by_method = [("GET", 108), ("HEAD", 10)].map(|(method, n)| (method.to_owned(), n)).into();
+        let all = checked(&total);
+        assert!(all.contains(" of 85 responses ") && all.contains("fresh, and allowed to be a hit"), "{all}");
+        let special = &mut total.special.robots;
+        (special.unattributed, special.unchecked_lengths, special.unchecked_parts) = (7, 2, 4);
+        let less = checked(&total);
+        assert!(!less.contains("allowed to be a hit"), "{less}");
+        for part in [" of 81 responses ", "so 7 responses ", "2 responses to HEAD", "4 parts"] {
+            assert!(less.contains(part), "{part}: {less}");
+        }
+    }
 
     #[test]
     fn remarks_become_sentences() {

@@ -127,6 +127,14 @@ const MUTANTS: &[Mutant] = &[
         ..RIGHT
     },
     Mutant {
+        what: "sends errors of its origin as if they were objects",
+        to_client: |response| {
+            response.head = response.head.replacen("404 Not Found", "200 OK", 1);
+        },
+        detection: Wrong("wrong_status"),
+        ..RIGHT
+    },
+    Mutant {
         what: "calls the whole a part",
         to_client: |response| {
             if response.has_status(200) && is_nth(3) {
@@ -241,6 +249,16 @@ const MUTANTS: &[Mutant] = &[
         to_client: |response| {
             if response.has_status(200) && response.body.is_empty() {
                 response.set("Content-Length", "7");
+            }
+        },
+        detection: Wrong("wrong_length"),
+        ..RIGHT
+    },
+    Mutant {
+        what: "says the length of the object to a HEAD in gzip",
+        to_client: |response| {
+            if response.field("Content-Encoding") == Some("gzip") && response.body.is_empty() {
+                response.set("Content-Length", "6144");
             }
         },
         detection: Wrong("wrong_length"),

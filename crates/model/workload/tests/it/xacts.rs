@@ -8,6 +8,7 @@ use assay_workload::model::{
     Origin, Pace, Phase, RandomExtent, RangeSpec, RequestType, RobotGroup, UserRun, Weighted, Workload,
 };
 use assay_workload::object::{ObjectId, Space};
+use assay_workload::variants::VaryConflict;
 use assay_workload::{
     ByteRange, Fault, Launch, Object, Slice, Stream, Timeline, Universe, UniverseOptions, XactId,
 };
@@ -90,7 +91,10 @@ fn a_stored_response_serves_only_requests_with_the_same_values_of_what_it_varies
     let shared = |workload: &Workload, shows_validations| {
         let universe = universe(workload.clone());
         let of = |robot| XactId { robot, number: 1, place: 0 };
-        let share = |one, other| universe.may_share(one, other, &public(&universe, 1), shows_validations);
+        let object = public(&universe, 1);
+        let share = |requested, made_for| {
+            universe.vary_conflict(made_for, requested, &object, shows_validations).is_none()
+        };
         assert!(share(of(0), of(0)) && share(of(0), XactId::NOBODY));
         [of(1), of(10), of(20)].map(|other| share(of(0), other))
     };
@@ -103,6 +107,18 @@ fn a_stored_response_serves_only_requests_with_the_same_values_of_what_it_varies
     assert_eq!(varying_by("Accept-Encoding, User-Agent", true), [true; 3]);
     assert_eq!(varying_by("*", true), [false; 3]);
     assert_eq!(varying_by("*", false), [true; 3], "it may have been validated");
+
+    workload.servers[0].headers = vec![rule("Vary", "Accept, Accept-Language")];
+    let universe = universe(workload);
+    let of = |robot| XactId { robot, number: 1, place: 0 };
+    let conflict = universe.vary_conflict(of(20), of(0), &public(&universe, 1), true);
+    let values = |value: &str| vec![value.to_owned()];
+    let expected = VaryConflict {
+        field: "accept-language".to_owned(),
+        made_for: values("fr"),
+        requested: values("de, en"),
+    };
+    assert_eq!(conflict, Some(expected));
 }
 
 #[test]

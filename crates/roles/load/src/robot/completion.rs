@@ -59,6 +59,7 @@ impl Worker {
         let recorder = self.recorder.phase(xact.phase);
         recorder.counts.unsure_outcomes += u64::from(basic && verdict.is_unsure);
         recorder.counts.unconfirmed_hits += u64::from(verdict.is_unconfirmed);
+        recorder.counts.unattributed += u64::from(verdict.is_unattributed);
         if basic && !caches {
             // A target that stores nothing: the ideal cache would say no to every one.
             recorder.counts.ideal_basic += 1;

@@ -53,6 +53,7 @@ impl RequestFeatures {
                 counts.unchecked_parts += u64::from(!is_checked);
             }
             ResponseKind::Coded => counts.coded += 1,
+            ResponseKind::CodedHead { is_checked } => counts.unchecked_lengths += u64::from(!is_checked),
             ResponseKind::Unsatisfied => counts.unsatisfied += 1,
             ResponseKind::Redirected(_) | ResponseKind::Challenged | ResponseKind::ExpectationFailed => {}
             ResponseKind::Refused => counts.refused += 1,
@@ -95,6 +96,11 @@ pub enum ResponseKind {
     },
     /// The object, coded.
     Coded,
+    /// Head of the object, coded.
+    CodedHead {
+        /// The length that it announces, if any, is that of the origin's coded bytes.
+        is_checked: bool,
+    },
     /// None of the parts is there (416), which is right.
     Unsatisfied,
     /// The object is at another URL.
@@ -117,6 +123,12 @@ pub enum ResponseKind {
 impl ResponseKind {
     /// True if the xact got what it requested.
     pub fn is_object(self) -> bool {
-        matches!(self, ResponseKind::Object | ResponseKind::Parts { .. } | ResponseKind::Coded)
+        matches!(
+            self,
+            ResponseKind::Object
+                | ResponseKind::Parts { .. }
+                | ResponseKind::Coded
+                | ResponseKind::CodedHead { .. }
+        )
     }
 }

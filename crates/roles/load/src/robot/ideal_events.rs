@@ -32,6 +32,7 @@ impl Xact {
             ResponseKind::Object
             | ResponseKind::Parts { .. }
             | ResponseKind::Coded
+            | ResponseKind::CodedHead { .. }
             | ResponseKind::Unsatisfied
             | ResponseKind::ClientAborted => {
                 let is_told = shares_from == SharesFrom::Complete;

@@ -56,8 +56,9 @@ impl HeadJudge<'_> {
         let object = &self.xact.object;
         let life_at = |at_s: i64| universe.life(object, at_s);
         let shows_validations = self.setup.validation_updates;
-        let may_share = |other: XactId| universe.may_share(self.xact.id, other, object, shows_validations);
-        let verdict = judge_head(&requested, &response, now_us, life_at, may_share);
+        let vary_conflict =
+            |made_for: XactId| universe.vary_conflict(made_for, self.xact.id, object, shows_validations);
+        let verdict = judge_head(&requested, &response, now_us, life_at, vary_conflict);
         let verdict = verdict.map_err(|wrong| match wrong {
             // It has another length because of that.
             CheckError::Length { .. } if special::is_in_unrequested_coding(self.xact, head) => {

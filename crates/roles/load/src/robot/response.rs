@@ -365,7 +365,7 @@ mod tests {
         }
         let endless = "HTTP/1.1 102 Processing\r\n\r\n".repeat(33);
         let error = feed(&mut ResponseReader::default(), endless.as_bytes(), 100).expect_err("goes on");
-        assert_eq!((error, error.kind()), (ResponseError::EndlessInterim, ErrorKind::Malformed));
+        assert_eq!((error.kind(), error), (ErrorKind::Malformed, ResponseError::EndlessInterim));
         let upgrade = feed(&mut ResponseReader::default(), b"HTTP/1.1 101 Switching\r\n\r\n", 100);
         assert_eq!(upgrade, Err(ResponseError::Upgrade));
     }
@@ -381,7 +381,7 @@ mod tests {
                 Err(error) => break error,
             }
         };
-        assert_eq!((error, error.kind()), (ResponseError::Head(HeadError::TooLong), ErrorKind::Malformed));
+        assert_eq!((error.kind(), error), (ErrorKind::Malformed, ResponseError::Head(HeadError::TooLong)));
         assert!(fed <= MAX_HEAD_BYTES);
     }
 

@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::check::CheckError;
 
 /// Defect of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ResponseError {
     /// The head is not HTTP.
     #[error("{0}")]

@@ -9,14 +9,14 @@ use assay_http::head::ResponseHead;
 use assay_http::range::{ContentRange, Span, boundary};
 use assay_workload::Universe;
 use assay_workload::mark::{ResponseMark, ResponseNote};
-use assay_workload::model::{Coding, RequestType};
+use assay_workload::model::{Coding, Method, RequestType};
 
 use super::expected_body::{ExpectedBody, Representation};
 use super::features::{RequestFeatures, ResponseKind};
 use super::response_error::ResponseError;
 use super::xact::Xact;
 use crate::check::CheckError;
-use crate::coded::{choose, gzip, on_the_wire};
+use crate::coded::{choose, gzip, on_the_wire, shortest_gzip_bytes};
 
 /// Largest object of whose coded bytes parts are compared: to code a megabyte takes a robot about 8 ms.
 const MOST_CODED_BYTES: u64 = 1 << 20;
@@ -183,7 +183,13 @@ pub fn payload(
             parts(xact, features, head, coded(universe, xact, version).map(Representation::Coded)).map(Some)
         }
         (206, false) => parts(xact, features, head, Some(Representation::Object(body()))).map(Some),
-        (_, true) => Ok(Some((ResponseKind::Coded, ExpectedBody::gzip(body(), xact.object.size_bytes)))),
+        (_, true) => {
+            let kind = match xact.method {
+                Method::Head => coded_head(universe, xact, head, version)?,
+                _ => ResponseKind::Coded,
+            };
+            Ok(Some((kind, ExpectedBody::gzip(body(), xact.object.size_bytes))))
+        }
         (_, false) => Ok(None),
     }
 }
@@ -220,6 +226,25 @@ fn parts(
     }
     let kind = ResponseKind::Parts { several: false, is_checked: whole.is_some() };
     Ok((kind, ExpectedBody::part(whole, span)))
+}
+
+/// Checks the length that a response to HEAD announces of a coded body: that of the origin's coded bytes, or another one that the
+/// object may have in gzip, because the target may have coded it itself.
+fn coded_head(
+    universe: &Universe,
+    xact: &Xact,
+    head: &ResponseHead<'_>,
+    version: u64,
+) -> Result<ResponseKind, CheckError> {
+    let Some(actual) = head.facts.content_length else {
+        return Ok(ResponseKind::CodedHead { is_checked: true });
+    };
+    let object = xact.object.size_bytes;
+    let is_checked = coded(universe, xact, version).is_some_and(|bytes| bytes.len() as u64 == actual);
+    if !is_checked && (actual == object || actual < shortest_gzip_bytes(object)) {
+        return Err(CheckError::CodedLength { actual, object });
+    }
+    Ok(ResponseKind::CodedHead { is_checked })
 }
 
 /// Coded bytes of an object; none: to make them would cost a robot too much.
@@ -395,6 +420,25 @@ mod tests {
         assert_eq!(outcome(&[gzip], &[], None), Ok(ResponseKind::Coded), "there is nothing else");
         assert_eq!(outcome(&[gzip, identity], &[], Some("gzip;q=0.5")), Ok(ResponseKind::Coded));
         assert_eq!(outcome(&[gzip], &[], Some("gzip;q=0")), unrequested);
+    }
+
+    #[test]
+    fn a_head_announces_no_length_that_the_object_cannot_have_in_gzip() {
+        let (universe, mut xact) = of_words();
+        xact.method = Method::Head;
+        let coded = coded(&universe, &xact, 0).expect("is small").len() as u64;
+        let judge = |length: &str| {
+            let text = format!("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n{length}\r\n");
+            let (head, _) = ResponseHead::parse(text.as_bytes()).expect("is HTTP").expect("is complete");
+            payload(&universe, &xact, &head, 0).map(|found| found.expect("is special").0)
+        };
+        let of = |bytes: u64| judge(&format!("Content-Length: {bytes}\r\n"));
+        let right = |is_checked| Ok(ResponseKind::CodedHead { is_checked });
+        assert_eq!([judge(""), of(coded)], [right(true), right(true)]);
+        assert_eq!([of(coded - 1), of(25_000)], [right(false), right(false)], "the target may code it again");
+        for actual in [0, 7, 30, SIZE] {
+            assert_eq!(of(actual), Err(CheckError::CodedLength { actual, object: SIZE }.into()));
+        }
     }
 
     #[test]

@@ -174,6 +174,7 @@ fn a_hit_is_wrong_on_a_reload_after_expiry_and_on_what_may_not_be_stored() {
     let stored = || Options { manner: Manner::FromTheStore, ..Options::default() };
     let counts = run(&workload, stored()).total();
     assert_eq!((counts.error_total(), counts.hits), (0, counts.completed));
+    assert_eq!(counts.unattributed, counts.completed, "they name no request");
     workload.robots[0].request_types = Weighted::one(RequestType::Reload);
     let counts = run(&workload, stored()).total();
     assert_eq!(counts.errors.keys().collect::<Vec<_>>(), [&ErrorKind::HitOnReload]);
