@@ -146,6 +146,8 @@ counts! {
         // Completed xacts that are no plain objects; classes of their own, and not basic (coded ones can be).
         parts: "responses with parts of an object (206)", special "parts and codings" "206";
         multiparts: "responses with more than one part of an object", special "parts and codings" "multipart";
+        incomplete_parts: "responses with less than the parts that were requested and are there, which is allowed (RFC 9110, 15.3.7)",
+            special "parts and codings" "206, less than requested";
         unchecked_parts: "parts of a coded body whose bytes could not be compared: the target has coded it itself, or it is large",
             special "parts and codings" "206, not compared";
         unchecked_lengths: "responses to HEAD that announce another length in gzip than the origin's body has: the target may have coded it itself",
@@ -166,10 +168,10 @@ counts! {
         reloads_from_store: "reloads that were served from the store, by a target that does not declare to pass them on",
             metric Metric::counter("reloads_from_store"), special "behaviour of the target" "reloads from the store";
 
-        unconfirmed_hits: "hits whose `Expires` had passed, from a target that does not show whether an origin has confirmed them since; if the target validated nothing in the whole run, the summary counts them as `stale` instead",
+        unconfirmed_hits: "hits whose `Expires` had passed, or that say `Vary: *`, from a target that does not show whether an origin has confirmed them since; if the target validated nothing in the whole run, the summary counts them as `stale` instead",
             metric Metric::counter("unconfirmed_hits"), special "behaviour of the target" "hits, confirmed or stale";
 
-        unattributed: "completed requests whose responses name no request: the target drops `X-Assay` from what it sends to origins, so that joined fetches and validations cannot be told from misses, nor variants apart",
+        unattributed: "completed requests whose responses name no request: the target drops or changes `X-Assay` in what it sends to origins, so that joined fetches and validations cannot be told from misses, nor variants apart",
             metric Metric::counter("unattributed"), special "behaviour of the target" "of no request";
 
         // What robots do besides.

@@ -143,7 +143,12 @@ impl<'a> Value<'a> {
     }
 
     pub fn text(&self) -> Result<&'a str, Mistake> {
-        self.value.get_ref().as_str().ok_or_else(|| self.unexpected("text (in quotes)"))
+        self.as_text().ok_or_else(|| self.unexpected("text (in quotes)"))
+    }
+
+    /// The value, if it is text.
+    pub fn as_text(&self) -> Option<&'a str> {
+        self.value.get_ref().as_str()
     }
 
     /// A text that is read by `read`; its complaint is passed on.

@@ -67,7 +67,7 @@ fn facts(field: &Field) -> &'static [Fact] {
         Field::Time(pattern) if pattern.knows_zone() => &[Fact::Time, Fact::Zone],
         Field::Time(_) => &[Fact::Time],
         Field::Duration(_) | Field::DurationPart(_) | Field::EndTime(_) => &[Fact::Duration],
-        Field::Outcome(_) | Field::CacheHit | Field::HitFlag => &[Fact::Outcome],
+        Field::Outcome(_) | Field::CacheHit | Field::HitFlag | Field::CacheLookup => &[Fact::Outcome],
         Field::Server => &[Fact::Outcome, Fact::Server],
         Field::Status => &[Fact::Status],
         Field::Bytes | Field::LineLayout => &[Fact::Bytes],

@@ -40,6 +40,8 @@ pub(crate) enum Field {
     CacheHit,
     /// `1` or `true` when the cache had it, `0` or `false` when it had not.
     HitFlag,
+    /// `true` when the cache was asked: a miss, where no [`Field::HitFlag`] of the line says otherwise.
+    CacheLookup,
     /// Whether the line is a request of a client or a fetch from a backend (`Varnish:side`).
     Side,
     Status,
@@ -159,7 +161,7 @@ impl Field {
             Field::Fraction => "fraction of the second",
             Field::Duration(_) | Field::DurationPart(_) => "duration",
             Field::Client(_) | Field::ClientAndPort => "client",
-            Field::Outcome(_) | Field::CacheHit | Field::HitFlag => "outcome",
+            Field::Outcome(_) | Field::CacheHit | Field::HitFlag | Field::CacheLookup => "outcome",
             Field::Server => "server",
             Field::Side => "side (`c` or `b`)",
             Field::Status => "status",
@@ -299,6 +301,8 @@ impl Field {
                     _ => text_or_none(text),
                 };
             }
+            Field::CacheLookup if text == b"true" && access.outcome.is_empty() => access.outcome = b"MISS",
+            Field::CacheLookup => {}
             Field::Side => {
                 access.kind = match text {
                     b"c" => LineKind::Request,
@@ -460,7 +464,8 @@ fn duration_us(text: &[u8], unit: DurationUnit) -> Option<Option<u64>> {
     }
     let text = text.strip_prefix(b"+").unwrap_or(text);
     let (whole, fraction) = match unit {
-        DurationUnit::WholeSecond | DurationUnit::Second | DurationUnit::Millisecond => decimal(text)?,
+        DurationUnit::Second => decimal(text.strip_suffix(b"s").unwrap_or(text))?,
+        DurationUnit::WholeSecond | DurationUnit::Millisecond => decimal(text)?,
         DurationUnit::WholeMillisecond | DurationUnit::Microsecond | DurationUnit::Nanosecond => {
             (text, &b""[..])
         }

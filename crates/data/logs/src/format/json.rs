@@ -7,7 +7,8 @@ use super::detect::LATEST_US;
 use super::field::{
     DurationUnit, Field, FieldSource, TimeOrigin, any_time, request_field, sent_response_field,
 };
-use super::time::{TimePattern, ticks_in_second};
+use super::time::{Clock, TimePattern, ticks_in_second};
+use super::w3c;
 
 /// Maximum nesting of objects.
 const DEPTH: usize = 6;
@@ -25,6 +26,7 @@ pub(super) struct Keys {
 pub(super) struct Key {
     /// Names from the outermost object to the innermost, joined by points: `request.headers.User-Agent`.
     pub path: Box<str>,
+    /// The same one by one: a name may have points in it (`{"http.request.method":"GET"}`).
     names: Vec<Box<str>>,
     pub field: Field,
 }
@@ -52,7 +54,7 @@ struct Writer {
     field: fn(&str) -> Option<Field>,
 }
 
-const WRITERS: [Writer; 6] = [
+const WRITERS: [Writer; 10] = [
     Writer {
         name: "caddy",
         about: "what Caddy writes with `format json`",
@@ -83,6 +85,33 @@ const WRITERS: [Writer; 6] = [
         marks: &["reqTimeSec", "reqPath", "statusCode"],
         field: akamai,
     },
+    Writer {
+        name: "cloudfront-json",
+        about: "Amazon CloudFront's standard logs in JSON",
+        marks: &["x-edge-location", "cs-uri-stem", "sc-status"],
+        field: |path| match w3c::field(&path.to_ascii_lowercase(), w3c::Writer::CloudFront) {
+            Field::Skip => None,
+            field => Some(field),
+        },
+    },
+    Writer {
+        name: "google-cloud",
+        about: "Google Cloud's load balancers and Cloud CDN",
+        marks: &["httpRequest.requestUrl", "httpRequest.requestMethod"],
+        field: google_cloud,
+    },
+    Writer {
+        name: "azure",
+        about: "Azure's Front Door and Application Gateway",
+        marks: &["properties.requestUri", "properties.httpMethod"],
+        field: azure,
+    },
+    Writer {
+        name: "ecs",
+        about: "the names of the Elastic Common Schema and of OpenTelemetry",
+        marks: &["http.request.method", "http.response.status_code"],
+        field: ecs,
+    },
     // Every other, by what its keys are called.
     Writer { name: "json", about: "JSON lines, read by the names of their keys", marks: &[], field: by_name },
 ];
@@ -97,13 +126,12 @@ pub(super) struct JsonFormat {
 
 /// Finds out what the keys of some lines mean; none: these are no objects.
 pub(super) fn find(lines: &[&[u8]]) -> Option<JsonFormat> {
-    let mut paths: Vec<Box<str>> = Vec::new();
+    let mut paths: Vec<Vec<Box<str>>> = Vec::new();
     let mut read = 0;
     for line in lines {
-        let mut own: Vec<Box<str>> = Vec::new();
+        let mut own: Vec<Vec<Box<str>>> = Vec::new();
         let walked = each_leaf(line, |names, _, _| {
-            let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
-            own.push(names.join(".").into());
+            own.push(names.iter().map(|name| String::from_utf8_lossy(name).into()).collect());
         });
         if walked.is_err() {
             continue;
@@ -124,18 +152,16 @@ pub(super) fn find(lines: &[&[u8]]) -> Option<JsonFormat> {
     if read == 0 {
         return None;
     }
-    let has = |mark: &&str| paths.iter().any(|path| **path == **mark);
+    let mut list: Vec<Key> = paths
+        .into_iter()
+        .map(|names| Key { path: names.join(".").into(), names, field: Field::Skip })
+        .collect();
+    let has = |mark: &&str| list.iter().any(|key| *key.path == **mark);
     let writer = WRITERS.iter().find(|writer| writer.marks.iter().all(has))?;
-    let key = |path: Box<str>| Key {
-        names: path.split('.').map(Into::into).collect(),
-        field: (writer.field)(&path).unwrap_or(Field::Skip),
-        path,
-    };
-    Some(JsonFormat {
-        name: writer.name,
-        about: writer.about,
-        keys: Keys { list: paths.into_iter().map(key).collect() },
-    })
+    for key in &mut list {
+        key.field = (writer.field)(&key.path).unwrap_or(Field::Skip);
+    }
+    Some(JsonFormat { name: writer.name, about: writer.about, keys: Keys { list } })
 }
 
 impl Keys {
@@ -148,12 +174,18 @@ impl Keys {
     }
 
     /// Skips keys whose values are not the times that their names say: `time` may be a duration where another key has the time, and
-    /// between two times in whole seconds lies no response time.
+    /// between two times in whole seconds lies no response time. A day and a time of day may have a key each.
     pub(super) fn skip_other_times(&mut self, lines: &[&[u8]]) {
+        let parts = ["%Y-%m-%d", "%H:%M:%S"].map(TimePattern::known);
         let mut are_times = vec![false; self.list.len()];
+        let mut are_parts = parts.clone().map(|_| vec![false; self.list.len()]);
         for line in lines {
             // A line that is no object says nothing.
             let _ = self.each(line, |JsonMember { key, text }| {
+                for (pattern, are_parts) in parts.iter().zip(&mut are_parts) {
+                    let rest = pattern.read(text, &mut Clock::default());
+                    are_parts[key] |= rest.is_some_and(<[u8]>::is_empty);
+                }
                 are_times[key] |= match &self.list[key].field {
                     Field::AnyTime(_, patterns) => is_recent(text, patterns.as_slice()),
                     Field::EndTime(_) => is_finer_than_second(text),
@@ -164,6 +196,16 @@ impl Keys {
         }
         let is_known =
             self.list.iter().zip(&are_times).any(|(key, is)| *is && matches!(key.field, Field::AnyTime(..)));
+        let part = |are_parts: &Vec<bool>| {
+            let is_time = |key: &Key| matches!(key.field, Field::AnyTime(..));
+            self.list.iter().zip(are_parts).position(|(key, is)| *is && is_time(key))
+        };
+        if !is_known && let [Some(day), Some(time)] = are_parts.each_ref().map(part) {
+            for (key, pattern) in [day, time].into_iter().zip(parts) {
+                self.list[key].field = Field::Time(pattern);
+            }
+            return;
+        }
         for (key, is_time) in self.list.iter_mut().zip(are_times) {
             let is_other = match key.field {
                 Field::AnyTime(..) => is_known && !is_time,
@@ -496,6 +538,69 @@ fn akamai(path: &str) -> Option<Field> {
     })
 }
 
+/// An entry of a log of requests (`LogEntry`), which leaves out what is false.
+fn google_cloud(path: &str) -> Option<Field> {
+    Some(match path {
+        "timestamp" => time(TimeOrigin::Proxy),
+        "httpRequest.requestMethod" => Field::Method,
+        "httpRequest.requestUrl" => Field::Url,
+        "httpRequest.status" => Field::Status,
+        "httpRequest.responseSize" => Field::Bytes,
+        "httpRequest.userAgent" => Field::Agent,
+        "httpRequest.remoteIp" => Field::Client(FieldSource::Direct),
+        "httpRequest.referer" => Field::Referrer,
+        "httpRequest.protocol" => Field::Version,
+        "httpRequest.latency" => Field::Duration(DurationUnit::Second),
+        "httpRequest.cacheHit" => Field::HitFlag,
+        "httpRequest.cacheLookup" => Field::CacheLookup,
+        _ => return None,
+    })
+}
+
+fn azure(path: &str) -> Option<Field> {
+    Some(match path {
+        "time" | "timeStamp" => time(TimeOrigin::Proxy),
+        "properties.httpMethod" => Field::Method,
+        "properties.requestUri" => Field::Url,
+        "properties.requestQuery" => Field::Query,
+        "properties.httpStatusCode" | "properties.httpStatus" => Field::Status,
+        "properties.responseBytes" | "properties.sentBytes" => Field::Bytes,
+        "properties.clientIp" | "properties.clientIP" => Field::Client(FieldSource::Direct),
+        "properties.hostName" | "properties.originalHost" => Field::Host(FieldSource::Direct),
+        "properties.host" => Field::Host(FieldSource::Indirect),
+        "properties.userAgent" => Field::Agent,
+        "properties.referer" | "properties.referrer" => Field::Referrer,
+        "properties.httpVersion" => Field::Version,
+        "properties.timeTaken" => Field::Duration(DurationUnit::Second),
+        "properties.cacheStatus" => Field::Outcome(FieldSource::Direct),
+        _ => return None,
+    })
+}
+
+fn ecs(path: &str) -> Option<Field> {
+    Some(match path {
+        "@timestamp" => time(TimeOrigin::Shipper),
+        "timestamp" => time(TimeOrigin::Unknown),
+        "event.start" => time(TimeOrigin::Proxy),
+        "event.duration" => Field::Duration(DurationUnit::Nanosecond),
+        "http.request.method" => Field::Method,
+        "http.request.referrer" => Field::Referrer,
+        "http.response.status_code" => Field::Status,
+        "http.response.body.bytes" | "http.response.body.size" => Field::LineLayout,
+        "http.response.bytes" | "http.response.size" => Field::Bytes,
+        "http.response.mime_type" => Field::ContentType,
+        "http.version" | "network.protocol.version" => Field::Version,
+        "url.original" | "url.full" => Field::Url,
+        "url.path" => Field::Path,
+        "url.query" => Field::Query,
+        "url.domain" | "server.address" => Field::Host(FieldSource::Direct),
+        "url.scheme" => Field::Scheme,
+        "client.ip" | "client.address" | "source.ip" | "source.address" => Field::Client(FieldSource::Direct),
+        "user_agent.original" => Field::Agent,
+        _ => return None,
+    })
+}
+
 /// The field of a key by its name: one of nginx's variables, or a name that people use for the same. A duration is read where its name
 /// says the unit. In an object within another, a key is read where that object is what it belongs to: `response.bytes` is the size of a
 /// response, `request.bytes` is not.
@@ -561,7 +666,9 @@ fn by_last_name(last: &str) -> Option<Field> {
         }
         "user_agent" | "useragent" | "ua" | "request_user_agent" => Field::Agent,
         "referer" | "referrer" | "request_referer" | "http_referrer" => Field::Referrer,
-        "host" | "request_host" | "vhost" | "authority" | "domain" => Field::Host(FieldSource::Direct),
+        "request_host" | "vhost" | "authority" | "domain" => Field::Host(FieldSource::Direct),
+        // Shippers name their own machine so.
+        "host" => Field::Host(FieldSource::Indirect),
         "scheme" | "request_scheme" => Field::Scheme,
         "protocol" | "proto" | "request_protocol" | "http_version" | "server_protocol" => Field::Version,
         "content_type" | "response_content_type" | "mime_type" => Field::ContentType,

@@ -550,7 +550,11 @@ fn walk_keys<'f, 'l>(
 ) -> Result<Clock, LineError> {
     let mut clock = Clock::default();
     let walked = keys.each(line, |json::JsonMember { key, text }| {
-        take(FieldValue { index: key, field: &keys.list()[key].field, value: text }, &mut clock)
+        let field = &keys.list()[key].field;
+        if let Field::Time(pattern) = field {
+            pattern.read(text, &mut clock).filter(|rest| rest.is_empty())?;
+        }
+        take(FieldValue { index: key, field, value: text }, &mut clock)
     });
     match walked {
         Ok(()) => Ok(clock),

@@ -229,6 +229,33 @@ fn the_time_of_a_request_is_read_before_that_of_a_shipper_in_every_order() {
 }
 
 #[test]
+fn a_day_and_a_time_of_day_may_have_a_key_each() {
+    for members in [
+        r#""date":"2000-10-10","time":"20:55:36""#,
+        r#""time":"20:55:36","date":"2000-10-10""#,
+        r#""@timestamp":"2000-10-10T20:55:36Z","time":"00:00:01""#,
+    ] {
+        assert!(read_json(members).starts_with("971211336 "), "{members}");
+    }
+}
+
+#[test]
+fn the_host_of_a_shipper_is_not_the_one_that_was_asked_for() {
+    let host = |members: &str| {
+        let line = format!(r#"{{"ts":971211336,"url":"/a","status":200,{members}}}"#);
+        let format = Format::from_json_lines(&[line.as_bytes()]).expect("an object");
+        let mut access = Access::default();
+        read_line(&format, line.as_bytes(), &mut access).expect("a request");
+        String::from_utf8_lossy(access.host).into_owned()
+    };
+    for asked in ["http_host", "vhost", "request_host"] {
+        assert_eq!(host(&format!(r#""host":"web-1","{asked}":"a.example""#)), "a.example", "{asked}");
+        assert_eq!(host(&format!(r#""{asked}":"a.example","host":"web-1""#)), "a.example", "{asked}");
+    }
+    assert_eq!(host(r#""host":"a.example""#), "a.example");
+}
+
+#[test]
 fn a_hit_may_be_a_truth_value() {
     for key in ["cacheHit", "cache_hit", "cached", "is_hit", "from-cache"] {
         for (value, outcome) in [

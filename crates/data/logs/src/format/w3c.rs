@@ -69,7 +69,7 @@ pub(super) fn tokenize(format: &str) -> Result<Vec<Token>, SyntaxError> {
 
 /// Product that writes the log, as far as its fields differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Writer {
+pub(super) enum Writer {
     /// Microsoft IIS, known by the statuses that only it has. It counts `time-consumed` in milliseconds.
     Iis,
     /// Amazon CloudFront, known by the fields of its edge. It counts `time-consumed` in seconds, with a fraction.
@@ -93,7 +93,7 @@ impl Writer {
 }
 
 /// The field of a name in lower case.
-fn field(name: &str, writer: Writer) -> Field {
+pub(super) fn field(name: &str, writer: Writer) -> Field {
     match name {
         "date" | "gmtdate" => Field::Time(TimePattern::known("%Y-%m-%d")),
         "time" | "gmttime" => Field::Time(TimePattern::known("%H:%M:%S")),

@@ -99,7 +99,7 @@ const JSON: FactSet = FactSet {
     agent: true,
 };
 
-pub const WRITERS: [Writer; 32] = [
+pub const WRITERS: [Writer; 37] = [
     Writer { format: "squid", head: "", line: squid, says: SQUID },
     Writer { format: "combined", head: "", line: combined, says: COMBINED },
     Writer { format: "common", head: "", line: common, says: COMMON },
@@ -254,6 +254,16 @@ pub const WRITERS: [Writer; 32] = [
         line: akamai,
         says: FactSet { duration_ms: None, outcome: true, ..JSON },
     },
+    Writer {
+        format: "cloudfront-json",
+        head: "",
+        line: cloudfront_json,
+        says: FactSet { time_ms: 1000, outcome: true, ..JSON },
+    },
+    Writer { format: "google-cloud", head: "", line: google_cloud, says: FactSet { outcome: true, ..JSON } },
+    Writer { format: "azure", head: "", line: azure, says: FactSet { outcome: true, ..JSON } },
+    Writer { format: "ecs", head: "", line: ecs, says: JSON },
+    Writer { format: "ecs", head: "", line: open_telemetry, says: FactSet { duration_ms: None, ..JSON } },
     Writer {
         format: "json",
         head: "",
@@ -578,5 +588,85 @@ fn akamai(r: &Request) -> String {
         r.method,
         r.agent,
         u8::from(r.is_hit)
+    )
+}
+
+fn cloudfront_json(r: &Request) -> String {
+    let (date, time) = date_and_time(r.time_ms);
+    let (path, query) = r.target.split_once('?').unwrap();
+    format!(
+        r#"{{"date":"{date}","time":"{time}","x-edge-location":"HIO52-P4","sc-bytes":"{}","c-ip":"{}","cs-method":"{}","cs(Host)":"d111111abcdef8.cloudfront.net","cs-uri-stem":"{path}","sc-status":"{}","cs(Referer)":"-","cs(User-Agent)":"{}","cs-uri-query":"{query}","cs(Cookie)":"-","x-edge-result-type":"{}","x-edge-request-id":"Kx==","x-host-header":"{}","cs-protocol":"https","cs-bytes":"411","time-taken":"{}","x-edge-response-result-type":"Error"}}"#,
+        r.bytes,
+        r.client,
+        r.method,
+        r.status,
+        r.agent,
+        if r.is_hit { "Hit" } else { "Miss" },
+        r.host,
+        seconds(r.duration_ms)
+    )
+}
+
+fn google_cloud(r: &Request) -> String {
+    let hit = if r.is_hit { r#""cacheHit":true,"# } else { "" };
+    format!(
+        r#"{{"httpRequest":{{{hit}"cacheLookup":true,"latency":"{}s","remoteIp":"{}","requestMethod":"{}","requestSize":"697","requestUrl":"https://{}{}","responseSize":"{}","status":{},"userAgent":"{}"}},"insertId":"1oek5rg3l3fxj7","jsonPayload":{{"statusDetails":"response_sent_by_backend"}},"receiveTimestamp":"2026-07-02T10:00:00Z","resource":{{"type":"http_load_balancer"}},"severity":"INFO","timestamp":"{}"}}"#,
+        seconds(r.duration_ms),
+        r.client,
+        r.method,
+        r.host,
+        r.target,
+        r.bytes,
+        r.status,
+        r.agent,
+        iso(r.time_ms)
+    )
+}
+
+fn azure(r: &Request) -> String {
+    format!(
+        r#"{{"time":"{}","resourceId":"/SUBSCRIPTIONS/A","category":"FrontDoorAccessLog","operationName":"Microsoft.Cdn/Profiles/AccessLog/Write","properties":{{"trackingReference":"0tvDyYQ","httpMethod":"{}","httpVersion":"2.0.0.0","requestUri":"https://{}:443{}","sni":"{}","requestBytes":"1048","responseBytes":"{}","userAgent":"{}","clientIp":"{}","clientPort":"58007","socketIp":"10.0.0.1","timeToFirstByte":"0.003","timeTaken":"{}","requestProtocol":"HTTPS","httpStatusCode":"{}","pop":"LON","cacheStatus":"{}","hostName":"{}"}}}}"#,
+        iso(r.time_ms),
+        r.method,
+        r.host,
+        r.target,
+        r.host,
+        r.bytes,
+        r.agent,
+        r.client,
+        seconds(r.duration_ms),
+        r.status,
+        if r.is_hit { "REMOTE_HIT" } else { "CACHE_NOCONFIG" },
+        r.host
+    )
+}
+
+fn ecs(r: &Request) -> String {
+    let (path, query) = r.target.split_once('?').unwrap();
+    format!(
+        r#"{{"@timestamp":"2026-07-01T12:00:00Z","agent":{{"type":"filebeat"}},"event":{{"start":"{}","duration":{}}},"host":{{"name":"web-1"}},"http":{{"request":{{"method":"{}","bytes":5}},"response":{{"status_code":{},"body":{{"bytes":{}}},"bytes":9}},"version":"1.1"}},"source":{{"ip":"{}"}},"url":{{"domain":"{}","path":"{path}","query":"{query}"}},"user_agent":{{"name":"x","original":"{}"}}}}"#,
+        iso(r.time_ms),
+        r.duration_ms * 1_000_000,
+        r.method,
+        r.status,
+        r.bytes,
+        r.client,
+        r.host,
+        r.agent
+    )
+}
+
+/// The names of OpenTelemetry, each a key of its own.
+fn open_telemetry(r: &Request) -> String {
+    let (path, query) = r.target.split_once('?').unwrap();
+    format!(
+        r#"{{"timestamp":"{}","http.request.method":"{}","url.path":"{path}","url.query":"{query}","server.address":"{}","client.address":"{}","http.response.status_code":{},"http.response.body.size":{},"user_agent.original":"{}"}}"#,
+        iso(r.time_ms),
+        r.method,
+        r.host,
+        r.client,
+        r.status,
+        r.bytes,
+        r.agent
     )
 }

@@ -182,7 +182,7 @@ impl Row {
 
     /// An integer, or a text that is one once the row's values are in it.
     fn whole(&self, value: &Value<'_>, least: u64, most: u64) -> Result<u64, Mistake> {
-        let Ok(text) = value.text() else { return value.whole(least, most) };
+        let Some(text) = value.as_text() else { return value.whole(least, most) };
         let number =
             with_row(text, &self.values).parse().ok().filter(|number| (least..=most).contains(number));
         number.ok_or_else(|| value.wrong(&format!("`{text}` is not an integer from {least} to {most}")))
