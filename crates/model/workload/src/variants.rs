@@ -36,7 +36,7 @@ impl Display for VaryConflict {
         let Self { field, made_for, requested } = self;
         if field == "*" {
             return out.write_str(
-                "the response was made for another request, and varies by everything (`Vary: *`): only a validation allows it",
+                "the response was fetched for another request and varies by everything (`Vary: *`): only a validation allows it",
             );
         }
         let value = |values: &[String]| match values {
@@ -45,7 +45,7 @@ impl Display for VaryConflict {
         };
         write!(
             out,
-            "the response varies by {field} and was made for a request with {}; this one has {}",
+            "the response varies by {field} and was fetched for a client that sent {}; this one sent {}",
             value(made_for),
             value(requested)
         )
@@ -73,38 +73,51 @@ impl Universe {
     /// Field by which `Vary` keeps the stored response to the request `made_for` from serving another one without a validation,
     /// as far as it is known what both have sent. None: there is none.
     ///
-    /// With `Vary: *`, no response may; but where a target does not show validations (`shows_validations` is false), it may have
-    /// validated it. Not known are cookies and credentials, which a robot learns as it goes. Codings are left out: a cache may treat all
+    /// With `Vary: *`, each other request is in conflict. Not known are cookies and credentials, which a robot learns as it goes. Codings are left out: a cache may treat all
     /// requests that accept gzip alike, or decode what it has stored, and whether a coding is acceptable shows in the response.
     pub fn vary_conflict(
         &self,
         made_for: XactId,
         requested: XactId,
         object: &Object,
-        shows_validations: bool,
     ) -> Option<VaryConflict> {
         if !self.has_variants || made_for == requested || made_for == XactId::NOBODY {
             return None;
         }
         let is_conflict = |name: &String| match name.as_str() {
-            "*" => shows_validations,
+            "*" => true,
             "accept-encoding" => false,
             "cookie" if [made_for, requested].iter().any(|xact| self.keeps_cookies(xact.robot)) => false,
             "authorization" if [made_for, requested].iter().any(|xact| self.has_credentials(xact.robot)) => {
                 false
             }
-            name => !self.items(made_for, name).eq(self.items(requested, name)),
+            name => self.meaning(made_for, name) != self.meaning(requested, name),
         };
         let field = self.vary_names(object).find(is_conflict)?;
         let values = |xact| self.added_values(xact, &field).map(str::to_owned).collect();
         Some(VaryConflict { made_for: values(made_for), requested: values(requested), field })
     }
 
-    /// Items of all values that the workload adds to a request in a field: caches may join fields, leave out blanks, and know
-    /// that capitals make no difference.
-    fn items(&self, xact: XactId, name: &str) -> impl Iterator<Item = String> {
+    /// Items of all values that the workload adds to a request in a field, as caches may normalise them (RFC 9111, 4.1): they join
+    /// fields, leave out blanks, and know that capitals make no difference. Preferences (`Accept`, `Accept-Language`) have no order, and
+    /// their weights are numbers (RFC 9110, 12.4.2).
+    fn meaning(&self, xact: XactId, name: &str) -> Vec<String> {
+        let are_preferences = matches!(name, "accept" | "accept-language" | "accept-charset");
         let items = self.added_values(xact, name).flat_map(|value| value.split(','));
-        items.map(|item| item.trim().to_ascii_lowercase()).filter(|item| !item.is_empty())
+        let items = items.map(|item| item.trim().to_ascii_lowercase()).filter(|item| !item.is_empty());
+        if !are_preferences {
+            return items.collect();
+        }
+        let preference = |item: String| {
+            let parameters = item.split(';').map(str::trim);
+            let is_weight = |parameter: &&str| parameter.starts_with("q=");
+            let weight = parameters.clone().find(is_weight).and_then(|weight| weight[2..].parse().ok());
+            let others: Vec<&str> = parameters.filter(|parameter| !is_weight(parameter)).collect();
+            format!("{};q={:.3}", others.join(";"), weight.unwrap_or(1.0f64))
+        };
+        let mut preferences: Vec<String> = items.map(preference).collect();
+        preferences.sort_unstable();
+        preferences
     }
 
     /// The names, in lower case, in the `Vary` fields that the workload adds to a response about an object.

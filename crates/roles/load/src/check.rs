@@ -4,9 +4,9 @@
 //! wrong in several ways; it counts under the first that applies, in this order:
 //!
 //! 1. *Malformed* (found by the parser, before this file sees anything).
-//! 2. *HitOnUncachable* for what origins say in place of an object, made for another request.
-//! 3. *ErrorStatus*, *WrongStatus*; *WrongNotModified* for a 304 response to an unconditional request. *WrongStatus* is also the
-//!    status of an object on what an origin sent in place of one.
+//! 2. *HitOnUncachable* for what origins say in place of an object, made for another request; *WrongStatus* for a status that its
+//!    origin did not send.
+//! 3. *ErrorStatus*, *WrongStatus*; *WrongNotModified* for a 304 response to an unconditional request.
 //! 4. *Foreign*: no id of our origins. A 304 may come without one, because RFC 9110 lets a cache leave it out.
 //! 5. *WrongObject*, *WrongVersion*: what the id says.
 //! 6. *WrongNotModified*: the version that is confirmed is newer than the date requested.
@@ -78,7 +78,8 @@ pub struct CheckVerdict {
     pub outcome: Option<Outcome>,
     /// The error of the clocks leaves open whether the response was made before the request was sent, and so which outcome it is.
     pub is_unsure: bool,
-    /// A hit that had expired by what it says, from a target that would not show whether an origin has confirmed it since.
+    /// A hit that only a validation allows (it had expired by what it says, or says `Vary: *`), from a target that would not show
+    /// whether an origin has confirmed it.
     pub is_unconfirmed: bool,
     /// The response names no request: the target has fetched it without the `X-Assay` of one.
     pub is_unattributed: bool,
@@ -106,9 +107,16 @@ pub enum CheckError {
     /// A status that this request cannot have.
     #[error("status {actual} instead of {}", if *.conditional { "200 or 304" } else { "200" })]
     Status { actual: u16, conditional: bool },
-    /// An origin's error, challenge or redirection with the status of an object.
-    #[error("status {actual}, but the origin sent {origin}, and no object")]
-    StatusOfObject { actual: u16, origin: u16 },
+    /// The response is an origin's, by its id, and its status is not.
+    #[error("status {actual}, but the origin sent {origin}")]
+    StatusChanged { actual: u16, origin: u16 },
+    #[error("status {status} without {field}, so no client can respond to it")]
+    NoChallenge { status: u16, field: &'static str },
+    /// The origin has asked for credentials, and the robot has the right ones.
+    #[error(
+        "status 401 of the origin to a robot that has the right password: its credentials were lost or changed on the way"
+    )]
+    CredentialsLost,
     #[error("status 304, but the request was not conditional")]
     NotModifiedUnrequested,
     /// 304, though the object is newer than the date requested; none: each of its versions is.
@@ -159,13 +167,15 @@ pub enum CheckError {
     CodingUnrequested,
     #[error("status 206 without a Content-Range that fits the object")]
     NoContentRange,
-    /// A part that was requested, is there, and did not come.
-    #[error("no part with bytes {from} to {to}, which were requested")]
+    #[error("a body of several parts, but one range was requested")]
+    MultipartUnrequested,
+    /// No byte of a part that was requested and is there; `to` is exclusive.
+    #[error("none of bytes {from} to {}, which were requested", .to - 1)]
     PartMissing { from: u64, to: u64 },
     /// Position of the first byte that is not the object's.
     #[error("body byte {at} is not the object's")]
     Bytes { at: u64 },
-    #[error("the connection was closed after {actual} of {expected} body bytes")]
+    #[error("{}", truncated(*actual, *expected))]
     Truncated { actual: u64, expected: u64 },
 }
 
@@ -174,13 +184,16 @@ impl CheckError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             CheckError::Status { actual: 400..=599, .. } => ErrorKind::ErrorStatus,
-            CheckError::Status { .. } | CheckError::StatusOfObject { .. } => ErrorKind::WrongStatus,
+            CheckError::Status { .. }
+            | CheckError::StatusChanged { .. }
+            | CheckError::NoChallenge { .. }
+            | CheckError::CredentialsLost => ErrorKind::WrongStatus,
             CheckError::NotModifiedUnrequested | CheckError::NotModifiedSince { .. } => {
                 ErrorKind::WrongNotModified
             }
             CheckError::NoMark => ErrorKind::Foreign,
             CheckError::CodingUnrequested => ErrorKind::UnrequestedCoding,
-            CheckError::NoContentRange => ErrorKind::Malformed,
+            CheckError::NoContentRange | CheckError::MultipartUnrequested => ErrorKind::Malformed,
             CheckError::Object { .. } => ErrorKind::WrongObject,
             CheckError::Version { .. } | CheckError::MadeLater { .. } => ErrorKind::WrongVersion,
             CheckError::Stored { .. } | CheckError::StoredRefusal { .. } => ErrorKind::HitOnUncachable,
@@ -194,6 +207,15 @@ impl CheckError {
             CheckError::Bytes { .. } => ErrorKind::WrongBytes,
             CheckError::Truncated { .. } => ErrorKind::TruncatedBody,
         }
+    }
+}
+
+fn truncated(actual: u64, expected: u64) -> String {
+    match actual == expected {
+        true => {
+            format!("the connection was closed after {actual} body bytes, before the end of the last chunk")
+        }
+        false => format!("the connection was closed after {actual} of {expected} body bytes"),
     }
 }
 
@@ -223,16 +245,20 @@ pub fn judge_head(
         (206, _) if requested.parts => None,
         (304, Some(since_s)) => Some(since_s),
         (304, None) => return Err(CheckError::NotModifiedUnrequested),
-        (actual, since_s) => return Err(CheckError::Status { actual, conditional: since_s.is_some() }),
+        (actual, since_s) => {
+            return Err(match response.mark {
+                Some(mark) if mark.status != actual => {
+                    CheckError::StatusChanged { actual, origin: mark.status }
+                }
+                _ => CheckError::Status { actual, conditional: since_s.is_some() },
+            });
+        }
     };
     let mark = match (response.mark, not_modified) {
         (Some(mark), _) => mark,
         (None, None) => return Err(CheckError::NoMark),
         (None, Some(since_s)) => return judge_bare_304(response, since_s, &life_at(0)),
     };
-    if !mark.is_of_object() {
-        return Err(CheckError::StatusOfObject { actual: response.status, origin: mark.status });
-    }
     if mark.key != requested.key {
         return Err(CheckError::Object { actual: mark.key, expected: requested.key });
     }
@@ -250,17 +276,23 @@ pub fn judge_head(
     }
     let outcome = outcome(requested, &mark);
     judge_serving(requested, &mark, outcome)?;
-    if matches!(outcome, Outcome::Hit | Outcome::Collapsed)
-        && let Some(conflict) = vary_conflict(mark.xact)
-    {
-        return Err(CheckError::Variant(Box::new(conflict)));
-    }
+    let conflict = match outcome {
+        Outcome::Hit | Outcome::Collapsed => vary_conflict(mark.xact),
+        _ => None,
+    };
+    let varies_by_all = match conflict {
+        Some(conflict) if conflict.field != "*" || requested.validation_updates => {
+            return Err(CheckError::Variant(Box::new(conflict)));
+        }
+        conflict => conflict.is_some(),
+    };
     // What may have been sent a little sooner by the origin's clock is not stale for certain.
     let sent_us = requested.sent_us.saturating_sub(requested.clock_error_us);
-    let is_unconfirmed = outcome == Outcome::Hit
+    let has_expired = outcome == Outcome::Hit
         && is_unconfirmed(&life, second(sent_us), requested.validation_updates, life_at)?;
     let body_bytes = (not_modified.is_none() && requested.method != Method::Head).then_some(requested.size);
-    if matches!(response.status, 200 | 203)
+    // Of a 304, too, it is that of the object (RFC 9110, 8.6).
+    if matches!(response.status, 200 | 203 | 304)
         // How many bytes a coded body has, only decoding it tells.
         && !response.is_coded
         && let Some(actual) = response.content_length
@@ -273,7 +305,7 @@ pub fn judge_head(
     Ok(CheckVerdict {
         outcome: Some(outcome),
         is_unsure,
-        is_unconfirmed,
+        is_unconfirmed: has_expired || varies_by_all,
         is_unattributed: mark.xact == XactId::NOBODY,
         version: mark.version,
         body_bytes,
@@ -323,13 +355,19 @@ fn judge_serving(
     Ok(())
 }
 
-/// Judges an origin's response that stands in place of an object, such as an error or a challenge: it says `no-store`.
-pub fn judge_refusal(requested: &CheckedRequest, mark: &ResponseMark) -> Result<(), CheckError> {
+/// Judges the status of a response that names its origin. What an origin sends in place of an object, such as an error or a challenge,
+/// says `no-store` and is passed on as it is; an object may be confirmed, cut into parts or transformed on the way.
+pub fn judge_status(requested: &CheckedRequest, actual: u16, mark: &ResponseMark) -> Result<(), CheckError> {
     if !mark.is_of_object() && matches!(outcome(requested, mark), Outcome::Hit | Outcome::Collapsed) {
         let ResponseMark { status, made_us, .. } = *mark;
         return Err(CheckError::StoredRefusal { status, made_us, sent_us: requested.sent_us });
     }
-    Ok(())
+    // Whether 416 is right, the parts requested tell.
+    let is_of_object = mark.is_of_object() && (actual < 400 || actual == 416);
+    match actual == mark.status || is_of_object {
+        true => Ok(()),
+        false => Err(CheckError::StatusChanged { actual, origin: mark.status }),
+    }
 }
 
 /// Whether a stored response that is served to a request sent at `sent_s` has expired since its origin made it, with `life`,

@@ -144,20 +144,30 @@ fn a_status_that_the_request_cannot_have_is_wrong_unless_it_says_that_it_is_an_e
 }
 
 #[test]
-fn what_an_origin_sent_in_place_of_an_object_has_no_status_of_one() {
-    for origin in [302, 401, 404, 500] {
-        for (requested, actual) in [(REQUESTED, 200), (REQUESTED, 203), (conditional(0), 304)] {
-            let relabelled =
-                ReceivedHead { status: actual, ..response(ResponseMark { status: origin, ..MINE }) };
-            assert_eq!(judge(&requested, &relabelled), Err(CheckError::StatusOfObject { actual, origin }));
-        }
+fn a_response_that_names_its_origin_has_the_status_that_this_one_sent() {
+    let changed = |origin, actual| {
+        judge_status(&REQUESTED, actual, &ResponseMark { status: origin, ..MINE })
+            .map_err(|error| assert_eq!(error, CheckError::StatusChanged { actual, origin }))
+            .is_err()
+    };
+    for origin in [302, 401, 404, 503] {
+        assert!(!changed(origin, origin));
+        assert!([200, 203, 206, 304, 301, 407, 410, 502].iter().all(|actual| changed(origin, *actual)));
     }
-    assert_eq!(kind(&REQUESTED, &response(ResponseMark { status: 206, ..MINE })), None, "fetched in parts");
+    for origin in [200, 206, 304] {
+        assert!([200, 203, 206, 304, 416].iter().all(|actual| !changed(origin, *actual)), "{origin}");
+        assert!([400, 401, 404, 500, 504].iter().all(|actual| changed(origin, *actual)), "{origin}");
+    }
+    for actual in [202, 204, 206, 301, 302] {
+        let transformed = ReceivedHead { status: actual, ..response(MINE) };
+        assert_eq!(judge(&REQUESTED, &transformed), Err(CheckError::StatusChanged { actual, origin: 200 }));
+    }
 }
 
 #[test]
 fn what_an_origin_says_in_place_of_an_object_serves_no_other_request() {
-    let judge = |mark: ResponseMark| judge_refusal(&REQUESTED, &mark).err().map(|error| error.kind());
+    let judge =
+        |mark: ResponseMark| judge_status(&REQUESTED, mark.status, &mark).err().map(|error| error.kind());
     for status in [302, 401, 404, 416, 500] {
         assert_eq!(judge(ResponseMark { status, ..MINE }), None, "{status}");
         assert_eq!(
@@ -195,6 +205,20 @@ fn a_stored_response_is_not_for_a_request_that_its_vary_tells_apart() {
         assert_eq!(kind(mark, true), None);
     }
     assert_eq!(kind(MINE, false), None, "it was fetched or validated for this one");
+}
+
+#[test]
+fn what_varies_by_everything_needs_a_validation_for_each_other_request() {
+    let all = |_| Some(VaryConflict { field: "*".to_owned(), made_for: vec![], requested: vec![] });
+    let judge = |validation_updates, mark| {
+        let requested = CheckedRequest { validation_updates, ..REQUESTED };
+        judge_head(&requested, &response(mark), 21 * SECOND, life, all)
+            .map(|verdict| verdict.is_unconfirmed)
+            .map_err(|error| error.kind())
+    };
+    assert_eq!(judge(true, STORED), Err(ErrorKind::WrongVariant), "it would show the validation");
+    assert_eq!(judge(false, STORED), Ok(true), "it may have been validated");
+    assert_eq!([judge(true, MINE), judge(false, MINE)], [Ok(false); 2]);
 }
 
 #[test]
@@ -370,9 +394,12 @@ fn a_length_must_be_the_objects_where_it_is_said() {
         Some(ErrorKind::WrongLength)
     );
     assert_eq!(judge(&head, &response(MINE)).expect("is right").body_bytes, None);
-    // The length of a 304 is that of the 304 or of the object, as the cache likes.
-    let confirmed = ReceivedHead { content_length: Some(0), ..not_modified(Some(MINE)) };
-    assert_eq!(kind(&conditional(20), &confirmed), None);
+    for (content_length, expected) in
+        [(None, None), (Some(1000), None), (Some(0), Some(ErrorKind::WrongLength))]
+    {
+        let confirmed = ReceivedHead { content_length, ..not_modified(Some(MINE)) };
+        assert_eq!(kind(&conditional(20), &confirmed), expected, "{content_length:?}");
+    }
 }
 
 #[test]

@@ -78,6 +78,12 @@ pub fn shortest_gzip_bytes(bytes: u64) -> u64 {
     18 + bytes.div_ceil(4 * 258).max(2)
 }
 
+/// Upper bound on the length of a body of `bytes` bytes in gzip. Blocks that are stored add five bytes each, and nobody makes them so
+/// short that they double a body.
+pub fn longest_gzip_bytes(bytes: u64) -> u64 {
+    2 * bytes + 1024
+}
+
 /// Lengths of bodies as they are sent. Made once, before the start.
 #[derive(Debug)]
 pub struct CodedSizes {

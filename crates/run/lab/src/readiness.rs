@@ -59,7 +59,8 @@ pub(crate) async fn attempt(requested: ReadinessProbe<'_>) -> Readiness {
         }
         Err(error) => return Readiness::NotYet(error.to_string()),
     };
-    if status != 200 {
+    // 203: a proxy that transforms what it passes on (RFC 9110, 15.3.4).
+    if !matches!(status, 200 | 203) {
         return Readiness::NotYet(format!("status {status}"));
     }
     let Some(named) = other(&body, requested.origin) else { return Readiness::Ready };
@@ -67,7 +68,7 @@ pub(crate) async fn attempt(requested: ReadinessProbe<'_>) -> Readiness {
     // addresses. It has not seen this query.
     let path = format!("{}?{}", requested.path, monotonic_ns());
     match request(ReadinessProbe { path: &path, ..requested }).await {
-        Ok((200, body)) => other(&body, requested.origin).map_or(Readiness::Ready, Readiness::Other),
+        Ok((200 | 203, body)) => other(&body, requested.origin).map_or(Readiness::Ready, Readiness::Other),
         Ok((status, _)) => not_confirmed(&named, &format!("status {status}")),
         Err(error) => not_confirmed(&named, &error.to_string()),
     }

@@ -402,7 +402,7 @@ pub(crate) fn no_response(
         }
     };
     LabError::run(format!(
-        "{requested} does not respond for http://{named}{HEALTH_PATH} (as a {} proxy; last seen: {seen}); if it is a \
+        "{requested} gives no usable response for http://{named}{HEALTH_PATH} (as a {} proxy; last seen: {seen}); if it is a \
          proxy that was running already, {remedy}",
         mode.name()
     ))

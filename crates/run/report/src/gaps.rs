@@ -22,7 +22,7 @@ pub(crate) fn are_errors_lost(missing: &[Missing]) -> bool {
 
 /// The verdict, without what cannot be known any more.
 pub(crate) fn verdict(summary: &Summary, mut findings: Vec<Finding>) -> Vec<Finding> {
-    let lost: Vec<&str> = summary
+    let mut lost: Vec<&str> = summary
         .missing
         .iter()
         .filter(|missing| missing.is_loss())
@@ -44,6 +44,23 @@ pub(crate) fn verdict(summary: &Summary, mut findings: Vec<Finding>) -> Vec<Find
                 .filter(|known| known.about == about)
                 .for_each(|known| *known = unknown.clone());
         }
+    }
+    let is_without_errors = summary.total.errors.total == 0;
+    let of_errors = lost.iter().find(|file| ["errors.parquet", "origins.parquet"].contains(file));
+    if let Some(file) = of_errors.filter(|_| is_without_errors && !lost.contains(&"robots.parquet")) {
+        let text = format!(
+            "Errors that were counted are lost ({file}): nobody can say whether the responses were right."
+        );
+        let unknown = finding(Topic::Correctness, Mood::Doubtful, text);
+        findings
+            .iter_mut()
+            .filter(|known| known.about == Topic::Correctness)
+            .for_each(|known| *known = unknown.clone());
+    }
+    // No number needs these.
+    lost.retain(|file| !["examples.json", "SHA256SUMS"].contains(file));
+    if lost.is_empty() {
+        return findings;
     }
     for known in findings.iter_mut().filter(|known| known.about == Topic::Trust && known.mood != Mood::Bad) {
         let files = lost.join(", ");

@@ -279,14 +279,15 @@ fn checked(total: &Figures) -> String {
     if special.unattributed > 0 {
         let responses = several(special.unattributed, "response");
         text.push_str(&format!(
-            " This target drops X-Assay from requests, so {responses} did not show for which request it had fetched them: whether Vary \
+            " This target drops or changes X-Assay in requests, so {responses} did not show for which request it had fetched them: whether Vary \
              allowed them is not known, and joined fetches and validations look like misses."
         ));
     }
     if special.unconfirmed_hits > 0 {
         let hits = several(special.unconfirmed_hits, "hit");
         text.push_str(&format!(
-            " The Expires of {hits} had passed; this target does not show whether an origin had confirmed them."
+            " {} needed a validation (the Expires had passed, or Vary is *); this target does not show whether an origin confirmed them.",
+            capital(&hits)
         ));
     }
     text
@@ -328,7 +329,7 @@ pub(crate) fn capital(text: &str) -> String {
 /// An error class in words.
 pub(crate) fn error_kind_text(kind: &str) -> &str {
     match kind {
-        "foreign" => "not from our origins",
+        "foreign" => "without X-Assay of our origins",
         "wrong_object" => "wrong objects",
         "wrong_length" => "wrong lengths",
         "wrong_bytes" => "with wrong bytes",
@@ -386,7 +387,7 @@ pub(crate) fn tls(total: &Figures) -> Option<String> {
 pub(crate) fn error_kind_meaning(kind: &str) -> &'static str {
     match kind {
         "foreign" => {
-            "The response did not come from the origins of this run: a page of the target, most likely."
+            "The response did not come from the origins of this run (a page of the target, most likely), or the target has dropped their X-Assay."
         }
         "wrong_object" => "Somebody requested one object and got another.",
         "wrong_length" | "truncated_body" => "The response was shorter or longer than it said or should be.",
@@ -396,7 +397,7 @@ pub(crate) fn error_kind_meaning(kind: &str) -> &'static str {
         }
         "wrong_not_modified" => "The robot was told to keep what it had, though the object had changed.",
         "wrong_status" => {
-            "The status is not an error, but it does not fit the request either, such as 206 to a request without Range."
+            "The status is not the one that the origin sent, or it is no error and does not fit the request, such as 206 to a request without Range."
         }
         "unrequested_coding" => "The body is in a coding that the robot did not ask for.",
         "stale" => "The response had expired before it was served, and nobody had confirmed it.",
@@ -575,11 +576,13 @@ mod tests {
 
     #[test]
     fn a_verdict_claims_no_more_than_was_checked() {
-        let mut total = Figures::default();
-        total.by_status = [("200", 90), ("206", 5), ("304", 20), ("401", 3)]
-            .map(|(status, n)| (status.to_owned(), n))
-            .into();
-        total.by_method = [("GET", 108), ("HEAD", 10)].map(|(method, n)| (method.to_owned(), n)).into();
+        let counts =
+            |counts: &[(&str, u64)]| counts.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        let mut total = Figures {
+            by_status: counts(&[("200", 90), ("206", 5), ("304", 20), ("401", 3)]),
+            by_method: counts(&[("GET", 108), ("HEAD", 10)]),
+            ..Figures::default()
+        };
         let all = checked(&total);
         assert!(all.contains(" of 85 responses ") && all.contains("fresh, and allowed to be a hit"), "{all}");
         let special = &mut total.special.robots;

@@ -38,6 +38,16 @@ pub struct Span {
     pub to: u64,
 }
 
+impl Span {
+    pub fn covers(&self, other: &Span) -> bool {
+        self.from <= other.from && other.to <= self.to
+    }
+
+    pub fn overlaps(&self, other: &Span) -> bool {
+        self.from < other.to && other.from < self.to
+    }
+}
+
 /// Reason to ignore a `Range` field (RFC 9110, 14.2: it does not make a request wrong).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RangeError {

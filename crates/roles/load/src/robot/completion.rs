@@ -35,7 +35,7 @@ impl Worker {
         let outcome = verdict.outcome;
         self.recorder.sample(self.schedule.phase(), &xact, kind, outcome, body_bytes, now_ns);
         if let Some(features) = &xact.features {
-            features.count(kind, self.recorder.counts(xact.phase));
+            features.count(kind, &verdict, self.recorder.counts(xact.phase));
         }
         let end_ns = xact.received_ns(now_ns, unread_us);
         let own = OwnDelays {

@@ -157,6 +157,17 @@ impl ExpectedBody {
         }
     }
 
+    /// Whether all requested parts came, of a body that has several.
+    pub fn has_all_parts(&self) -> bool {
+        match self {
+            ExpectedBody::Special(special) => match &**special {
+                SpecialBody::Multipart(parts) => parts.has_all(),
+                _ => true,
+            },
+            ExpectedBody::Whole { .. } => true,
+        }
+    }
+
     /// Error of a body that the end of its connection cut off.
     pub fn cut_off(&self) -> ResponseError {
         match self {
@@ -253,19 +264,21 @@ impl MultipartBody {
         }
     }
 
-    /// Parts may be merged and reordered on the way (RFC 9110, 15.3.7.2), but all that was requested must be there.
+    fn has_all(&self) -> bool {
+        self.requested.iter().all(|span| self.received_spans.iter().any(|received| received.covers(span)))
+    }
+
+    /// Parts may be merged, reordered and left out on the way (RFC 9110, 15.3.7), but not all of them.
     fn end(&self) -> Result<(), ResponseError> {
         if !self.reader.is_done() {
             return Err(ResponseError::Parts(MultipartError::Boundary));
         }
-        let is_there = |span: &Span| {
-            self.received_spans
-                .iter()
-                .any(|received_spans| received_spans.from <= span.from && span.to <= received_spans.to)
-        };
-        match self.requested.iter().find(|span| !is_there(span)) {
-            None => Ok(()),
-            Some(span) => Err(CheckError::PartMissing { from: span.from, to: span.to }.into()),
+        let has_some = |span: &Span| self.received_spans.iter().any(|received| received.overlaps(span));
+        match self.requested.first() {
+            Some(first) if !self.requested.iter().any(has_some) => {
+                Err(CheckError::PartMissing { from: first.from, to: first.to }.into())
+            }
+            _ => Ok(()),
         }
     }
 }

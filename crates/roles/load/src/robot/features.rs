@@ -8,6 +8,7 @@ use assay_workload::object::ObjectId;
 use assay_workload::{Fault, Ranges};
 
 use super::login::SentCredentials;
+use crate::check::CheckVerdict;
 
 /// Features of an xact that plain ones do not have.
 #[derive(Debug, Clone, Default)]
@@ -44,11 +45,12 @@ pub struct RequestFeatures {
 
 impl RequestFeatures {
     /// Counts an xact that ended like this.
-    pub fn count(&self, kind: ResponseKind, counts: &mut RobotCounts) {
+    pub fn count(&self, kind: ResponseKind, verdict: &CheckVerdict, counts: &mut RobotCounts) {
         match kind {
             ResponseKind::Object => {}
-            ResponseKind::Parts { several, is_checked } => {
+            ResponseKind::Parts { several, is_checked, is_complete } => {
                 counts.parts += 1;
+                counts.incomplete_parts += u64::from(!is_complete);
                 counts.multiparts += u64::from(several);
                 counts.unchecked_parts += u64::from(!is_checked);
             }
@@ -63,7 +65,9 @@ impl RequestFeatures {
         }
         counts.redirected += u64::from(self.steps > 0);
         counts.logged_in += u64::from(self.challenges > 0 && kind != ResponseKind::Refused);
-        counts.faults_hidden += u64::from(self.fault.is_some() && kind.is_object());
+        // An origin makes no fault for a request without a name.
+        let is_hidden = self.fault.is_some() && kind.is_object() && !verdict.is_unattributed;
+        counts.faults_hidden += u64::from(is_hidden);
     }
 
     /// Appends the fields that it adds to the request, a line each.
@@ -93,6 +97,8 @@ pub enum ResponseKind {
         several: bool,
         /// The bytes that they are of are known.
         is_checked: bool,
+        /// All that was requested, as far as it is there.
+        is_complete: bool,
     },
     /// The object, coded.
     Coded,

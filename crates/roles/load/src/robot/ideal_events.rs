@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn an_arrival_is_told_once_and_only_where_requests_are_not_collapsed() {
         let at = |at_us| vec![IdealEvent::Arrived { request: REQUEST, at_us }];
-        let parts = ResponseKind::Parts { several: true, is_checked: true };
+        let parts = ResponseKind::Parts { several: true, is_checked: true, is_complete: true };
         for kind in [ResponseKind::Object, ResponseKind::Coded, ResponseKind::ClientAborted, parts] {
             assert_eq!(told(SharesFrom::Sent, kind), []);
             assert_eq!(told(SharesFrom::Begun, kind), at(20));

@@ -5,18 +5,18 @@ use assay_http::head::ResponseHead;
 
 use super::expected_body::ExpectedBody;
 use super::features::ResponseKind;
-use super::login::ProtectionSpace;
+use super::login::{ProtectionSpace, SentCredentials};
 use super::memory::{RobotMemory, sets_cookies};
 use super::response::HeadVerdict;
 use super::response_error::ResponseError;
 use super::setup::RobotSetup;
 use super::special::{self, MOST_STEPS, classify};
 use super::xact::Xact;
-use crate::check::{CheckError, CheckVerdict, ReceivedHead, judge_head, judge_refusal};
+use crate::check::{CheckError, CheckVerdict, ReceivedHead, judge_head, judge_status};
 use crate::tally::flights::OriginResidence;
 use assay_protocol::clock::RunClock;
-use assay_workload::XactId;
 use assay_workload::mark::{ResponseMark, ResponseNote};
+use assay_workload::{Login, XactId};
 
 /// Judges the head of one response.
 #[derive(Debug)]
@@ -45,19 +45,21 @@ impl HeadJudge<'_> {
         let requested = self.xact.requested(self.sent_us(), self.setup);
         if let Some(mark) = &response.mark {
             self.note_origin_times(mark);
-            judge_refusal(&requested, mark)?;
+            judge_status(&requested, head.status, mark)?;
         }
         if let Some(kind) = classify(universe, self.xact, head, response.mark.as_ref())? {
-            let kind = if kind == ResponseKind::Refused { self.respond_to_challenge(head) } else { kind };
+            let is_of_origin = response.mark.is_some();
+            let kind = match kind {
+                ResponseKind::Refused => self.respond_to_challenge(head, is_of_origin)?,
+                kind => kind,
+            };
             let verdict = CheckVerdict::NOT_OF_OBJECT;
             return Ok(HeadVerdict { verdict, kind, origin_aborts: false, payload: ExpectedBody::remark() });
         }
         let now_us = clock.since_start_us(self.now_ns);
         let object = &self.xact.object;
         let life_at = |at_s: i64| universe.life(object, at_s);
-        let shows_validations = self.setup.validation_updates;
-        let vary_conflict =
-            |made_for: XactId| universe.vary_conflict(made_for, self.xact.id, object, shows_validations);
+        let vary_conflict = |made_for: XactId| universe.vary_conflict(made_for, self.xact.id, object);
         let verdict = judge_head(&requested, &response, now_us, life_at, vary_conflict);
         let verdict = verdict.map_err(|wrong| match wrong {
             // It has another length because of that.
@@ -91,7 +93,11 @@ impl HeadJudge<'_> {
             mark: mark.and_then(ResponseMark::parse),
             content_length: head.facts.content_length,
             // A plain request costs no lookup: no coding is right for it.
-            is_coded: self.xact.features.is_some() && special::is_coded(head),
+            is_coded: self.xact.features.as_ref().is_some_and(|features| match head.status {
+                // It need not name the coding of what it confirms.
+                304 => features.takes_gzip || features.names_codings,
+                _ => special::is_coded(head),
+            }),
             last_modified_s,
         }
     }
@@ -115,22 +121,39 @@ impl HeadJudge<'_> {
         }
     }
 
-    /// Responds to a challenge, if the robot has other credentials than those it sent.
-    fn respond_to_challenge(&mut self, head: &ResponseHead<'_>) -> ResponseKind {
-        let id = self.xact.id;
+    /// Responds to a challenge, if the robot has other credentials than those it sent. An error: its right ones did not reach the origin.
+    fn respond_to_challenge(
+        &mut self,
+        head: &ResponseHead<'_>,
+        is_of_origin: bool,
+    ) -> Result<ResponseKind, CheckError> {
+        let RobotSetup { universe, .. } = self.setup;
+        let robot = self.xact.id.robot;
         let space = ProtectionSpace::from_status(head.status, self.xact.object.id.origin);
         let (Some(space), Some(features)) = (space, &mut self.xact.features) else {
-            return ResponseKind::Refused;
+            return Ok(ResponseKind::Refused);
         };
-        if features.challenges >= MOST_STEPS || self.setup.universe.is_anonymous(id.robot) {
-            return ResponseKind::Refused;
+        let field = space.challenge_field();
+        if head.header(field).is_none() {
+            return Err(CheckError::NoChallenge { status: head.status, field });
         }
-        let memory = self.memory.get_or_insert_with(|| Box::new(RobotMemory::new(id.robot)));
-        if memory.on_challenge(&self.setup.universe, space, head, features.sent_credentials) {
+        if universe.is_anonymous(robot) {
+            return Ok(ResponseKind::Refused);
+        }
+        let memory = self.memory.get_or_insert_with(|| Box::new(RobotMemory::new(robot)));
+        let is_over = features.challenges >= MOST_STEPS;
+        if !is_over && memory.on_challenge(universe, space, head, features.sent_credentials) {
             features.challenges += 1;
-            ResponseKind::Challenged
-        } else {
-            ResponseKind::Refused
+            return Ok(ResponseKind::Challenged);
+        }
+        let session = match features.sent_credentials {
+            SentCredentials { origin: true, session, .. } => session,
+            _ => memory.session(),
+        };
+        let is_proven = |login: Login| universe.password_of(&login.user) == Some(login.password);
+        match is_of_origin && head.status == 401 && universe.login(robot, session).is_some_and(is_proven) {
+            true => Err(CheckError::CredentialsLost),
+            false => Ok(ResponseKind::Refused),
         }
     }
 

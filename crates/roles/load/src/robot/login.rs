@@ -63,7 +63,8 @@ impl ProtectionSpace {
         }
     }
 
-    fn challenge_field(self) -> &'static str {
+    /// Field of its challenges.
+    pub fn challenge_field(self) -> &'static str {
         match self {
             ProtectionSpace::Origin(_) => "WWW-Authenticate",
             ProtectionSpace::Target => "Proxy-Authenticate",

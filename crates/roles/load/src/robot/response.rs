@@ -156,7 +156,13 @@ impl ResponseReader {
     /// The response as far as it has come, if its head was judged.
     pub fn finished(&self, ended_ns: u64) -> Option<FinishedResponse> {
         let JudgedResponse { start, expected, .. } = self.judged.as_ref()?;
-        let (status, verdict, kind) = (Some(start.status), start.verdict, start.kind);
+        let (status, verdict) = (Some(start.status), start.verdict);
+        let kind = match start.kind {
+            ResponseKind::Parts { several: true, is_checked, .. } => {
+                ResponseKind::Parts { several: true, is_checked, is_complete: expected.has_all_parts() }
+            }
+            kind => kind,
+        };
         Some(FinishedResponse { status, verdict, kind, body_bytes: expected.received(), ended_ns })
     }
 

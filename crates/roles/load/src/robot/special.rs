@@ -6,7 +6,7 @@
 
 use assay_http::coding::{self, Accepted, GzipWriter, write_accept_encoding};
 use assay_http::head::ResponseHead;
-use assay_http::range::{ContentRange, Span, boundary};
+use assay_http::range::{ContentRange, boundary};
 use assay_workload::Universe;
 use assay_workload::mark::{ResponseMark, ResponseNote};
 use assay_workload::model::{Coding, Method, RequestType};
@@ -16,7 +16,7 @@ use super::features::{RequestFeatures, ResponseKind};
 use super::response_error::ResponseError;
 use super::xact::Xact;
 use crate::check::CheckError;
-use crate::coded::{choose, gzip, on_the_wire, shortest_gzip_bytes};
+use crate::coded::{choose, gzip, longest_gzip_bytes, on_the_wire, shortest_gzip_bytes};
 
 /// Largest object of whose coded bytes parts are compared: to code a megabyte takes a robot about 8 ms.
 const MOST_CODED_BYTES: u64 = 1 << 20;
@@ -204,9 +204,13 @@ fn parts(
     let is_coded = !matches!(whole, Some(Representation::Object(_)));
     let content_type = head.header("Content-Type").unwrap_or_default();
     if let Some(boundary) = boundary(content_type) {
+        // RFC 9110, 15.3.7.2.
+        if features.ranges.as_ref().is_some_and(|ranges| ranges.parts().len() == 1) {
+            return Err(CheckError::MultipartUnrequested.into());
+        }
         let requested =
             whole.as_ref().and_then(|whole| features.requested_spans(whole.bytes())).unwrap_or_default();
-        let kind = ResponseKind::Parts { several: true, is_checked: whole.is_some() };
+        let kind = ResponseKind::Parts { several: true, is_checked: whole.is_some(), is_complete: true };
         return Ok((kind, ExpectedBody::parts(whole, boundary, requested)));
     }
     let range = head.header("Content-Range").and_then(ContentRange::parse);
@@ -221,10 +225,14 @@ fn parts(
     }
     let bytes = whole.as_ref().map(Representation::bytes).or(total);
     let requested = bytes.and_then(|bytes| features.requested_spans(bytes)).unwrap_or_default();
-    if let Some(missing) = requested.iter().find(|requested| !covers(&span, requested)) {
-        return Err(CheckError::PartMissing { from: missing.from, to: missing.to }.into());
+    // A server may send less than was requested (RFC 9110, 15.3.7), and more; but not something else.
+    if let Some(first) =
+        requested.first().filter(|_| !requested.iter().any(|requested| span.overlaps(requested)))
+    {
+        return Err(CheckError::PartMissing { from: first.from, to: first.to }.into());
     }
-    let kind = ResponseKind::Parts { several: false, is_checked: whole.is_some() };
+    let is_complete = requested.iter().all(|requested| span.covers(requested));
+    let kind = ResponseKind::Parts { several: false, is_checked: whole.is_some(), is_complete };
     Ok((kind, ExpectedBody::part(whole, span)))
 }
 
@@ -241,7 +249,8 @@ fn coded_head(
     };
     let object = xact.object.size_bytes;
     let is_checked = coded(universe, xact, version).is_some_and(|bytes| bytes.len() as u64 == actual);
-    if !is_checked && (actual == object || actual < shortest_gzip_bytes(object)) {
+    let is_possible = (shortest_gzip_bytes(object)..=longest_gzip_bytes(object)).contains(&actual);
+    if !is_checked && (actual == object || !is_possible) {
         return Err(CheckError::CodedLength { actual, object });
     }
     Ok(ResponseKind::CodedHead { is_checked })
@@ -253,10 +262,6 @@ fn coded(universe: &Universe, xact: &Xact, version: u64) -> Option<Vec<u8>> {
     (body.size() <= MOST_CODED_BYTES).then(|| gzip(&mut GzipWriter::new(), &body, universe.pool()))
 }
 
-fn covers(span: &Span, requested: &Span) -> bool {
-    span.from <= requested.from && requested.to <= span.to
-}
-
 /// Path of a target or a `Location`: that may have been made absolute on the way.
 pub fn path_of(location: &[u8]) -> &[u8] {
     let Some(rest) = location.strip_prefix(b"http://") else { return location };
@@ -266,6 +271,7 @@ pub fn path_of(location: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
+    use assay_http::range::Span;
     use assay_workload::XactId;
     use assay_workload::model::{
         BodySource, Distribution, Extent, HeaderRule, RangeSpec, Weighted, Workload,
@@ -345,7 +351,7 @@ mod tests {
         };
         let one = |total: &str, body: &[u8]| of(&format!("Content-Range: bytes 100-1099/{total}"), body);
         let part = &coded[100..1100];
-        let parts = |is_checked| Ok(ResponseKind::Parts { several: false, is_checked });
+        let parts = |is_checked| Ok(ResponseKind::Parts { several: false, is_checked, is_complete: true });
         assert_eq!(one(&length.to_string(), part), parts(true));
         assert_eq!(one("*", part), parts(true));
         // Of a body that the target has coded itself, nobody knows the bytes.
@@ -359,8 +365,11 @@ mod tests {
             Err(CheckError::NoContentRange.into()),
             "the length of another form"
         );
-        let late = of(&format!("Content-Range: bytes 101-1099/{length}"), &coded[101..1100]);
-        assert_eq!(late, Err(CheckError::PartMissing { from: 100, to: 1100 }.into()));
+        let less = of(&format!("Content-Range: bytes 101-1099/{length}"), &coded[101..1100]);
+        let incomplete = ResponseKind::Parts { several: false, is_checked: true, is_complete: false };
+        assert_eq!(less, Ok(incomplete));
+        let other = of(&format!("Content-Range: bytes 1100-1199/{length}"), &coded[1100..1200]);
+        assert_eq!(other, Err(CheckError::PartMissing { from: 100, to: 1100 }.into()));
         let mut several = Vec::new();
         let writer =
             assay_http::range::MultipartWriter { boundary: "b", mime_type: None, total: length as u64 };
@@ -368,7 +377,7 @@ mod tests {
         several.extend_from_slice(part);
         writer.end(&mut several);
         let kind = "Content-Type: multipart/byteranges; boundary=b";
-        assert_eq!(of(kind, &several), Ok(ResponseKind::Parts { several: true, is_checked: true }));
+        assert_eq!(of(kind, &several), Err(CheckError::MultipartUnrequested.into()));
     }
 
     #[test]
@@ -380,7 +389,7 @@ mod tests {
             .collect();
         let range = format!("Content-Range: bytes 100-1099/{SIZE}\r\n");
         let found = received(&universe, &xact, &range, &whole[100..1100]);
-        assert_eq!(found, Ok(ResponseKind::Parts { several: false, is_checked: true }));
+        assert_eq!(found, Ok(ResponseKind::Parts { several: false, is_checked: true, is_complete: true }));
         let other = received(&universe, &xact, "Content-Range: bytes 100-1099/25000\r\n", &whole[100..1100]);
         assert_eq!(other, Err(CheckError::NoContentRange.into()));
         xact.features.as_mut().expect("is special").takes_gzip = false;
@@ -436,7 +445,7 @@ mod tests {
         let right = |is_checked| Ok(ResponseKind::CodedHead { is_checked });
         assert_eq!([judge(""), of(coded)], [right(true), right(true)]);
         assert_eq!([of(coded - 1), of(25_000)], [right(false), right(false)], "the target may code it again");
-        for actual in [0, 7, 30, SIZE] {
+        for actual in [0, 7, 30, SIZE, 10_000_000] {
             assert_eq!(of(actual), Err(CheckError::CodedLength { actual, object: SIZE }.into()));
         }
     }

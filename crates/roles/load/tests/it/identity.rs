@@ -44,6 +44,23 @@ fn a_wrong_password_is_shown_once_and_its_robot_refused() {
 }
 
 #[test]
+fn credentials_and_challenges_that_are_lost_on_the_way_are_an_error() {
+    let mut workload = protected(&[AuthScheme::Basic]);
+    workload.servers[0].authentication.as_mut().expect("it has").share = 1.0;
+    let refused = |workload: &Workload, fields| {
+        let counts = run(workload, together(Manner::Refuses(fields))).total();
+        let wrong = counts.errors.get(&ErrorKind::WrongStatus).copied().unwrap_or(0);
+        assert_eq!(counts.error_total(), wrong, "{counts:#?}");
+        (wrong > 0, counts.refused > 0)
+    };
+    let challenge = "WWW-Authenticate: Basic realm=\"r\"\r\n";
+    assert_eq!(refused(&workload, challenge), (true, false), "it has the right password");
+    workload.robots[0].credentials.wrong_share = 1.0;
+    assert_eq!(refused(&workload, challenge), (false, true), "it has a wrong one");
+    assert_eq!(refused(&workload, ""), (true, false), "there is no challenge");
+}
+
+#[test]
 fn a_target_may_challenge_too() {
     let mut workload = simple();
     workload.robots[0].credentials.users = vec![UserRun::One { user: "u".into(), password: "p".into() }];

@@ -50,6 +50,8 @@ pub enum Manner {
     EndlessHead,
     /// Responds with 407 to requests without credentials, with a body too long for one read of a robot.
     Challenges,
+    /// Responds like an origin that gets no credentials, with 401 and these field lines.
+    Refuses(&'static str),
     /// Closes without a response.
     Closes,
     /// Closes each connection after its first response, without saying so.
@@ -240,6 +242,13 @@ pub fn response(head: &RequestHead<'_>, shared: &Shared) -> Vec<u8> {
             let fields = format!("Proxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: {LONG_BYTES}");
             let head = format!("HTTP/1.1 407 Who?\r\n{fields}\r\n\r\n");
             return [head.into_bytes(), vec![b'?'; LONG_BYTES]].concat();
+        }
+        Manner::Refuses(fields) => {
+            right.mark.status = 401;
+            let mut out = format!("HTTP/1.1 401 Who?\r\n{fields}Content-Length: 0\r\nX-Assay: ").into_bytes();
+            right.mark.write(&mut out);
+            out.extend_from_slice(b"\r\n\r\n");
+            return out;
         }
         Manner::Unavailable => return b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec(),
         _ => {}
