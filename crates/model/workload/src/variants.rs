@@ -139,26 +139,25 @@ impl Universe {
         group.is_some_and(|group| !group.credentials.users.is_empty())
     }
 
-    /// A hash of the name and of all values of one field of a request.
+    /// A hash of the name and of the meaning of one field of a request.
     fn field_hash(&self, xact: XactId, name: &str) -> u64 {
         let hash = fnv1a(FNV_START, name.as_bytes());
         let Some(group) = self.group_of(xact.robot).map(|group| &self.workload().robots[group]) else {
             return hash;
         };
-        let mut values: Vec<&[u8]> = self.added_values(xact, name).map(str::as_bytes).collect();
-        let robot = xact.robot.to_be_bytes();
+        let mut items = self.meaning(xact, name);
         match name {
             "accept-encoding" => {
                 let codings: BTreeSet<_> = group.accepts.iter().copied().collect();
-                values.extend(codings.into_iter().map(|coding| match coding {
-                    Coding::Identity => &b"identity"[..],
-                    Coding::Gzip => b"gzip",
+                items.extend(codings.into_iter().map(|coding| match coding {
+                    Coding::Identity => "identity".to_owned(),
+                    Coding::Gzip => "gzip".to_owned(),
                 }));
             }
-            "cookie" if self.keeps_cookies(xact.robot) => values.push(&robot),
-            "authorization" if self.has_credentials(xact.robot) => values.push(&robot),
+            "cookie" if self.keeps_cookies(xact.robot) => items.push(xact.robot.to_string()),
+            "authorization" if self.has_credentials(xact.robot) => items.push(xact.robot.to_string()),
             _ => {}
         }
-        values.into_iter().fold(hash, |hash, value| fnv1a(fnv1a(hash, b"\n"), value))
+        items.iter().fold(hash, |hash, item| fnv1a(fnv1a(hash, b"\n"), item.as_bytes()))
     }
 }

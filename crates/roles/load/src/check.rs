@@ -114,7 +114,7 @@ pub enum CheckError {
     NoChallenge { status: u16, field: &'static str },
     /// The origin has asked for credentials, and the robot has the right ones.
     #[error(
-        "status 401 of the origin to a robot that has the right password: its credentials were lost or changed on the way"
+        "status 401 of the origin to a robot that has the right password: its credentials were lost or changed on the way, or with Digest the method or URL that they are for"
     )]
     CredentialsLost,
     #[error("status 304, but the request was not conditional")]

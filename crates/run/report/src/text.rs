@@ -293,9 +293,10 @@ fn checked(total: &Figures) -> String {
     text
 }
 
-/// `one, two, and three`.
+/// `one, two, and three`, or `one and two`.
 fn series(items: &[&str]) -> String {
     match items {
+        [one, other] => format!("{one} and {other}"),
         [first @ .., last] if !first.is_empty() => format!("{}, and {last}", first.join(", ")),
         items => items.concat(),
     }

@@ -135,6 +135,26 @@ const MUTANTS: &[Mutant] = &[
         ..RIGHT
     },
     Mutant {
+        what: "sends objects as errors",
+        to_client: |response| {
+            if response.has_status(200) && is_nth(3) {
+                response.head = response.head.replacen("200 OK", "404 Not Found", 1);
+            }
+        },
+        detection: Wrong("wrong_status"),
+        ..RIGHT
+    },
+    Mutant {
+        what: "says another length in a 304",
+        to_client: |response| {
+            if response.has_status(304) {
+                response.set("Content-Length", "0");
+            }
+        },
+        detection: Wrong("wrong_length"),
+        ..RIGHT
+    },
+    Mutant {
         what: "calls the whole a part",
         to_client: |response| {
             if response.has_status(200) && is_nth(3) {

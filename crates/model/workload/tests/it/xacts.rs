@@ -95,7 +95,12 @@ fn a_stored_response_serves_only_requests_with_the_same_values_of_what_it_varies
         let object = public(&universe, 1);
         let share = |requested, made_for| universe.vary_conflict(made_for, requested, &object).is_none();
         assert!(share(of(0), of(0)) && share(of(0), XactId::NOBODY));
-        [of(1), of(10), of(20)].map(|other| share(of(0), other))
+        [of(1), of(10), of(20)].map(|other| {
+            let [own, key] = [of(0), other].map(|xact| universe.response_key(xact, &object));
+            let is_shared = share(of(0), other);
+            assert_eq!(is_shared, own.is_some() && own == key, "the ideal cache agrees");
+            is_shared
+        })
     };
     assert_eq!(shared(&workload), [true; 3], "it varies by nothing");
     let mut varying_by = |fields: &str| {
