@@ -171,7 +171,7 @@ counts! {
         unconfirmed_hits: "hits whose `Expires` had passed, or that say `Vary: *`, from a target that does not show whether an origin has confirmed them since; if the target validated nothing in the whole run, the summary counts them as `stale` instead",
             metric Metric::counter("unconfirmed_hits"), special "behaviour of the target" "hits, confirmed or stale";
 
-        unattributed: "completed requests whose responses name no request: the target drops or changes `X-Assay` in what it sends to origins, so that joined fetches and validations cannot be told from misses, nor variants apart",
+        unattributed: "completed requests whose responses name no request: the target drops or changes `X-Assay` in what it sends to origins, or fetches on its own, so that joined fetches and validations cannot be told from misses, nor variants apart",
             metric Metric::counter("unattributed"), special "behaviour of the target" "of no request";
 
         // What robots do besides.

@@ -73,8 +73,9 @@ impl Universe {
     /// Field by which `Vary` keeps the stored response to the request `made_for` from serving another one without a validation,
     /// as far as it is known what both have sent. None: there is none.
     ///
-    /// With `Vary: *`, each other request is in conflict. Not known are cookies and credentials, which a robot learns as it goes. Codings are left out: a cache may treat all
-    /// requests that accept gzip alike, or decode what it has stored, and whether a coding is acceptable shows in the response.
+    /// With `Vary: *`, each other request is in conflict. Not known are cookies and credentials, which a robot learns as it goes.
+    /// Codings are left out: a cache may treat all requests that accept gzip alike, or decode what it has stored, and whether a
+    /// coding is acceptable shows in the response.
     pub fn vary_conflict(
         &self,
         made_for: XactId,
@@ -141,23 +142,26 @@ impl Universe {
 
     /// A hash of the name and of the meaning of one field of a request.
     fn field_hash(&self, xact: XactId, name: &str) -> u64 {
-        let hash = fnv1a(FNV_START, name.as_bytes());
+        let mut hash = fnv1a(FNV_START, name.as_bytes());
         let Some(group) = self.group_of(xact.robot).map(|group| &self.workload().robots[group]) else {
             return hash;
         };
-        let mut items = self.meaning(xact, name);
+        let mut add = |item: &[u8]| hash = fnv1a(fnv1a(hash, b"\n"), item);
+        self.meaning(xact, name).iter().for_each(|item| add(item.as_bytes()));
         match name {
             "accept-encoding" => {
                 let codings: BTreeSet<_> = group.accepts.iter().copied().collect();
-                items.extend(codings.into_iter().map(|coding| match coding {
-                    Coding::Identity => "identity".to_owned(),
-                    Coding::Gzip => "gzip".to_owned(),
-                }));
+                for coding in codings {
+                    add(match coding {
+                        Coding::Identity => b"identity",
+                        Coding::Gzip => b"gzip",
+                    });
+                }
             }
-            "cookie" if self.keeps_cookies(xact.robot) => items.push(xact.robot.to_string()),
-            "authorization" if self.has_credentials(xact.robot) => items.push(xact.robot.to_string()),
+            "cookie" if self.keeps_cookies(xact.robot) => add(&xact.robot.to_be_bytes()),
+            "authorization" if self.has_credentials(xact.robot) => add(&xact.robot.to_be_bytes()),
             _ => {}
         }
-        items.iter().fold(hash, |hash, item| fnv1a(fnv1a(hash, b"\n"), item.as_bytes()))
+        hash
     }
 }

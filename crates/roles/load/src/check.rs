@@ -81,7 +81,7 @@ pub struct CheckVerdict {
     /// A hit that only a validation allows (it had expired by what it says, or says `Vary: *`), from a target that would not show
     /// whether an origin has confirmed it.
     pub is_unconfirmed: bool,
-    /// The response names no request: the target has fetched it without the `X-Assay` of one.
+    /// The response names no request: the target fetched it without the `X-Assay` of one.
     pub is_unattributed: bool,
     /// Version of the object that must follow.
     pub version: u64,

@@ -4,6 +4,7 @@
 use crate::ReportError;
 use crate::html::{MACROS, SCRIPT, STYLE, UPLOT, UPLOT_STYLE, embedded_json};
 use crate::page::{RowView, TableView};
+use assay_base::settings::show::series;
 use assay_conform::case::Level;
 use assay_conform::document::{CaseResult, Document, Exchange};
 use assay_conform::matrix::{Row, rows, share};
@@ -83,7 +84,11 @@ pub fn page(document: &Document) -> Result<String, ReportError> {
     let all = rows(document);
     let labels: Vec<&str> = document.targets.iter().map(|target| target.label.as_str()).collect();
     let page = ConformPage {
-        title: format!("What {} {}", joined(&labels), if labels.len() == 1 { "does" } else { "do" }),
+        title: match labels.as_slice() {
+            [] => "No target was tried".to_owned(),
+            [one] => format!("What {one} does"),
+            all => format!("What {} do", series(all)),
+        },
         eyebrow: format!("{} cases", all.len()),
         findings: findings(document, &all),
         overview: overview(document),
@@ -102,14 +107,6 @@ pub fn page(document: &Document) -> Result<String, ReportError> {
     // The name's ending turns escaping on.
     environment.add_template("conform.html", &template)?;
     Ok(environment.get_template("conform.html")?.render(Serde(page))?)
-}
-
-fn joined(labels: &[&str]) -> String {
-    match labels {
-        [] => "nothing".to_owned(),
-        [one] => (*one).to_owned(),
-        [all @ .., last] => format!("{} and {last}", all.join(", ")),
-    }
 }
 
 fn distinct<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {

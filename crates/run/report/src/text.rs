@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_base::settings::show::several;
+use assay_base::settings::show::{series, several};
 use assay_measurement::own_error::{Certainty, OwnInterval};
 use assay_record::missing::Missing;
 use assay_record::run::RunInfo;
@@ -255,7 +255,9 @@ fn checked(total: &Figures) -> String {
     let special = &total.special.robots;
     let of = |counts: &BTreeMap<String, u64>, name: &str| counts.get(name).copied().unwrap_or(0);
     let objects: u64 = ["200", "203", "206"].map(|status| of(&total.by_status, status)).iter().sum();
-    let compared = objects.saturating_sub(of(&total.by_method, "HEAD") + special.unchecked_parts);
+    let incomplete = special.broken_off + special.broken_off_by_origin;
+    let compared =
+        objects.saturating_sub(of(&total.by_method, "HEAD") + special.unchecked_parts + incomplete);
     let mut properties = vec!["of the right object"];
     if special.unconfirmed_hits == 0 {
         properties.push("fresh");
@@ -279,8 +281,8 @@ fn checked(total: &Figures) -> String {
     if special.unattributed > 0 {
         let responses = several(special.unattributed, "response");
         text.push_str(&format!(
-            " This target drops or changes X-Assay in requests, so {responses} did not show for which request it had fetched them: whether Vary \
-             allowed them is not known, and joined fetches and validations look like misses."
+            " This target drops or changes X-Assay in requests, or fetches on its own, so {responses} did not show for which request they had been \
+             fetched: whether Vary allowed them is not known, and joined fetches and validations look like misses."
         ));
     }
     if special.unconfirmed_hits > 0 {
@@ -291,15 +293,6 @@ fn checked(total: &Figures) -> String {
         ));
     }
     text
-}
-
-/// `one, two, and three`, or `one and two`.
-fn series(items: &[&str]) -> String {
-    match items {
-        [one, other] => format!("{one} and {other}"),
-        [first @ .., last] if !first.is_empty() => format!("{}, and {last}", first.join(", ")),
-        items => items.concat(),
-    }
 }
 
 /// Explanation of a partial run.
@@ -585,12 +578,13 @@ mod tests {
             ..Figures::default()
         };
         let all = checked(&total);
-        assert!(all.contains(" of 85 responses ") && all.contains("fresh, and allowed to be a hit"), "{all}");
+        assert!(all.contains(" of 85 responses ") && all.contains("fresh and allowed to be a hit"), "{all}");
         let special = &mut total.special.robots;
         (special.unattributed, special.unchecked_lengths, special.unchecked_parts) = (7, 2, 4);
+        (special.broken_off, special.broken_off_by_origin) = (10, 20);
         let less = checked(&total);
         assert!(!less.contains("allowed to be a hit"), "{less}");
-        for part in [" of 81 responses ", "so 7 responses ", "2 responses to HEAD", "4 parts"] {
+        for part in [" of 51 responses ", "so 7 responses ", "2 responses to HEAD", "4 parts"] {
             assert!(less.contains(part), "{part}: {less}");
         }
     }

@@ -15,6 +15,15 @@ pub fn several(value: u64, one: &str) -> String {
     format!("{} {one}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
+/// Things in a row: `one`, `one and two`, `one, two and three`.
+pub fn series(items: &[impl AsRef<str>]) -> String {
+    let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
+    match items.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => items.concat(),
+    }
+}
+
 /// The form of a verb that goes with a number of things: `is`, `are`.
 pub fn verb<'a>(number: u64, one: &'a str, more: &'a str) -> &'a str {
     if number == 1 { one } else { more }
@@ -91,6 +100,15 @@ mod tests {
     #[test]
     fn one_of_something_is_not_called_several() {
         assert_eq!([0, 1, 1234].map(|number| several(number, "hit")), ["0 hits", "1 hit", "1,234 hits"]);
+    }
+
+    #[test]
+    fn only_the_last_of_a_series_follows_an_and() {
+        let items = ["one", "two", "three"];
+        assert_eq!(
+            [0, 1, 2, 3].map(|count| series(&items[..count])),
+            ["", "one", "one and two", "one, two and three"]
+        );
     }
 
     #[test]

@@ -48,6 +48,11 @@ impl Message {
         self.head.starts_with(&format!("HTTP/1.1 {status} "))
     }
 
+    /// Replaces a status with its reason, such as `200 OK`, if it has that one.
+    fn change_status(&mut self, from: &str, to: &str) {
+        self.head = self.head.replacen(from, to, 1);
+    }
+
     /// Lets caches keep it, whatever its origin says, for so many seconds.
     fn keep_for(&mut self, seconds: u32) {
         self.remove("Expires");
@@ -129,7 +134,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "sends errors of its origin as if they were objects",
         to_client: |response| {
-            response.head = response.head.replacen("404 Not Found", "200 OK", 1);
+            response.change_status("404 Not Found", "200 OK");
         },
         detection: Wrong("wrong_status"),
         ..RIGHT
@@ -138,7 +143,7 @@ const MUTANTS: &[Mutant] = &[
         what: "sends objects as errors",
         to_client: |response| {
             if response.has_status(200) && is_nth(3) {
-                response.head = response.head.replacen("200 OK", "404 Not Found", 1);
+                response.change_status("200 OK", "404 Not Found");
             }
         },
         detection: Wrong("wrong_status"),
@@ -158,7 +163,7 @@ const MUTANTS: &[Mutant] = &[
         what: "calls the whole a part",
         to_client: |response| {
             if response.has_status(200) && is_nth(3) {
-                response.head = response.head.replacen("200 OK", "206 Partial Content", 1);
+                response.change_status("200 OK", "206 Partial Content");
             }
         },
         detection: Wrong("wrong_status"),
@@ -196,7 +201,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "sends a part for the whole",
         to_client: |response| {
-            response.head = response.head.replacen("206 Partial Content", "200 OK", 1);
+            response.change_status("206 Partial Content", "200 OK");
             response.remove("Content-Range");
         },
         detection: Wrong("wrong_length"),
@@ -245,7 +250,7 @@ const MUTANTS: &[Mutant] = &[
         what: "confirms what its client does not have",
         to_client: |response| {
             if response.has_status(200) && is_nth(3) {
-                response.head = response.head.replacen("200 OK", "304 Not Modified", 1);
+                response.change_status("200 OK", "304 Not Modified");
                 response.body.clear();
             }
         },

@@ -161,7 +161,9 @@ impl ExpectedBody {
     pub fn has_all_parts(&self) -> bool {
         match self {
             ExpectedBody::Special(special) => match &**special {
-                SpecialBody::Multipart(parts) => parts.has_all(),
+                SpecialBody::Multipart(parts) => {
+                    covers_requested(&parts.requested, &parts.received_spans) == Ok(true)
+                }
                 _ => true,
             },
             ExpectedBody::Whole { .. } => true,
@@ -235,6 +237,19 @@ impl SpecialBody {
     }
 }
 
+/// Whether all that was requested came. On the way, parts may be merged, reordered, extended and left out (RFC 9110, 15.3.7): an error
+/// is only that nothing of what was requested came.
+pub fn covers_requested(requested: &[Span], received: &[Span]) -> Result<bool, CheckError> {
+    let is_covered = |span: &Span| received.iter().any(|received| received.covers(span));
+    let is_touched = |span: &Span| received.iter().any(|received| received.overlaps(span));
+    match requested.first() {
+        Some(first) if !requested.iter().any(is_touched) => {
+            Err(CheckError::PartMissing { from: first.from, to: first.to })
+        }
+        _ => Ok(requested.iter().all(is_covered)),
+    }
+}
+
 impl MultipartBody {
     fn feed(&mut self, bytes: &[u8], pool: &Pool) -> Result<(), ResponseError> {
         self.received += bytes.len() as u64;
@@ -264,22 +279,12 @@ impl MultipartBody {
         }
     }
 
-    fn has_all(&self) -> bool {
-        self.requested.iter().all(|span| self.received_spans.iter().any(|received| received.covers(span)))
-    }
-
-    /// Parts may be merged, reordered and left out on the way (RFC 9110, 15.3.7), but not all of them.
     fn end(&self) -> Result<(), ResponseError> {
         if !self.reader.is_done() {
             return Err(ResponseError::Parts(MultipartError::Boundary));
         }
-        let has_some = |span: &Span| self.received_spans.iter().any(|received| received.overlaps(span));
-        match self.requested.first() {
-            Some(first) if !self.requested.iter().any(has_some) => {
-                Err(CheckError::PartMissing { from: first.from, to: first.to }.into())
-            }
-            _ => Ok(()),
-        }
+        covers_requested(&self.requested, &self.received_spans)?;
+        Ok(())
     }
 }
 

@@ -121,7 +121,8 @@ impl HeadJudge<'_> {
         }
     }
 
-    /// Responds to a challenge, if the robot has other credentials than those it sent. An error: its right ones did not reach the origin.
+    /// Responds to a challenge, if the robot has other credentials than those it sent. An error: no client could respond, or its right
+    /// credentials did not reach the origin.
     fn respond_to_challenge(
         &mut self,
         head: &ResponseHead<'_>,

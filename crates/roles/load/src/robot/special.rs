@@ -11,7 +11,7 @@ use assay_workload::Universe;
 use assay_workload::mark::{ResponseMark, ResponseNote};
 use assay_workload::model::{Coding, Method, RequestType};
 
-use super::expected_body::{ExpectedBody, Representation};
+use super::expected_body::{ExpectedBody, Representation, covers_requested};
 use super::features::{RequestFeatures, ResponseKind};
 use super::response_error::ResponseError;
 use super::xact::Xact;
@@ -225,13 +225,7 @@ fn parts(
     }
     let bytes = whole.as_ref().map(Representation::bytes).or(total);
     let requested = bytes.and_then(|bytes| features.requested_spans(bytes)).unwrap_or_default();
-    // A server may send less than was requested (RFC 9110, 15.3.7), and more; but not something else.
-    if let Some(first) =
-        requested.first().filter(|_| !requested.iter().any(|requested| span.overlaps(requested)))
-    {
-        return Err(CheckError::PartMissing { from: first.from, to: first.to }.into());
-    }
-    let is_complete = requested.iter().all(|requested| span.covers(requested));
+    let is_complete = covers_requested(&requested, &[span])?;
     let kind = ResponseKind::Parts { several: false, is_checked: whole.is_some(), is_complete };
     Ok((kind, ExpectedBody::part(whole, span)))
 }

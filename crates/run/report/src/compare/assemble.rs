@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use assay_base::settings::show::series;
 use assay_measurement::histogram::Histogram;
 
 use super::chart_group::{ChartGroup, StepRow};
@@ -457,7 +458,7 @@ fn incomparable(experiment: &ExperimentRuns, groups: &[RunGroup<'_>], labels: &[
     let meaningless: Vec<String> =
         differs.into_iter().filter(|row| row.weight == Weight::Meaningless).map(|row| row.name).collect();
     if found.is_empty() && !meaningless.is_empty() && groups.iter().all(|group| !group.has_pair()) {
-        found.push(format!("The runs differ in {}.", text::list(&meaningless)));
+        found.push(format!("The runs differ in {}.", series(&meaningless)));
     }
     found
 }

@@ -1,5 +1,7 @@
 //! The comparison in words: questions and their results.
 
+use assay_base::settings::show::series;
+
 use super::document::{Comparison, Conclusion, Scenario, Verdict};
 use crate::document::Mood;
 use crate::format;
@@ -43,15 +45,6 @@ pub(super) fn plural(count: usize, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{} {many}", format::count(count as u64)) }
 }
 
-/// `a`, `a and b`, `a, b and c`.
-pub fn list(words: &[String]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => one.clone(),
-        [before @ .., last] => format!("{} and {last}", before.join(", ")),
-    }
-}
-
 fn subject(comparison: &Comparison) -> Conclusion {
     let named: Vec<String> = comparison
         .subjects
@@ -78,7 +71,7 @@ fn subject(comparison: &Comparison) -> Conclusion {
     };
     let text = format!(
         "{} on {}{conditions}, {}{squeezed}{same}. {} of {} {}.",
-        list(&named),
+        series(&named),
         plural(comparison.workloads.len(), "workload", "workloads"),
         plural(comparison.repetitions as usize, "repetition", "repetitions"),
         format::count(u64::from(runs)),
@@ -152,7 +145,7 @@ fn sentence(scenarios: &[Scenario], key: &str, name: &str) -> Option<(String, Mo
         let Some(cell) = scenario.cells.iter().find(|cell| cell.metric == key) else { continue };
         let (outcome, won) = match cell.winners.is_empty() {
             true => (cell.text.clone(), false),
-            false => (list(&cell.winners), true),
+            false => (series(&cell.winners), true),
         };
         let margin =
             if won && !cell.margin.is_empty() { format!(" ({})", cell.margin) } else { String::new() };
@@ -184,7 +177,7 @@ fn sentence(scenarios: &[Scenario], key: &str, name: &str) -> Option<(String, Mo
                 },
                 n if n > NAMED && n == total => format!("{is} in all {n} scenarios"),
                 n if n > NAMED => format!("{is} in {n} scenarios"),
-                _ => format!("{is} in {}", list(places)),
+                _ => format!("{is} in {}", series(places)),
             }
         })
         .collect();
@@ -339,7 +332,7 @@ mod tests {
     fn lists_read_as_people_say_them() {
         let words = |n: usize| (0..n).map(|i| i.to_string()).collect::<Vec<_>>();
         assert_eq!(
-            (list(&words(1)), list(&words(2)), list(&words(3))),
+            (series(&words(1)), series(&words(2)), series(&words(3))),
             ("0".into(), "0 and 1".into(), "0, 1 and 2".into())
         );
     }

@@ -1,5 +1,7 @@
 //! Check of a comparison against tolerances: whether something got worse by more than is allowed.
 
+use assay_base::settings::show::series;
+
 use crate::format;
 
 use super::document::{Comparison, Contrast, Direction, MetricRow, MetricTable, Verdict};
@@ -138,7 +140,7 @@ fn outcome(comparison: &Comparison, tolerances: &[Tolerance], checks: &[GateChec
         let what = if missing.is_empty() {
             "There is one subject only".to_owned()
         } else {
-            format!("Nothing could be compared of {}", text::list(&missing))
+            format!("Nothing could be compared of {}", series(&missing))
         };
         return (GateOutcome::NotCompared, format!("{what}, so nothing is known about a regression."));
     }

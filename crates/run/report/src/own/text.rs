@@ -1,6 +1,7 @@
 //! How well the numbers are known, as text: the doubts about Assay and the lab, with place, weight and remedy; or the reason
 //! why there are none.
 
+use assay_base::settings::show::series;
 use assay_measurement::doubt::{Blame, Doubt, Reason};
 use assay_measurement::own_error::Certainty;
 use serde::Serialize;
@@ -122,7 +123,7 @@ fn doubt_place(doubt: &Doubt, summary: &Summary) -> String {
 
 /// `phase a`, `phases a and b`, `phases a, b and c`.
 pub(crate) fn phases(names: &[&str]) -> String {
-    format!("{} {}", if names.len() == 1 { "phase" } else { "phases" }, listed(names))
+    format!("{} {}", if names.len() == 1 { "phase" } else { "phases" }, series(names))
 }
 
 /// Worst serious disturbance of a run, as a clause; none: there was none.
@@ -168,7 +169,7 @@ pub(crate) fn trust(summary: &Summary) -> Finding {
     }
     if !roughly.is_empty() {
         let cause = cause.map_or_else(String::new, |cause| format!("{cause}, so "));
-        let text = format!("{cause}{}", listed(&roughly));
+        let text = format!("{cause}{}", series(&roughly));
         return say(
             Mood::Plain,
             format!(
@@ -202,7 +203,7 @@ pub(crate) fn trust(summary: &Summary) -> Finding {
 fn known(summary: &Summary) -> Option<String> {
     let names: Vec<&str> = summary.headline.known.iter().map(|name| headline_name(name)).collect();
     let are = if names.len() == 1 { "is" } else { "are" };
-    (!names.is_empty()).then(|| format!("{} {are} known to within a tenth", listed(&names)))
+    (!names.is_empty()).then(|| format!("{} {are} known to within a tenth", series(&names)))
 }
 
 /// Sentences on the unknown headline numbers, and on the others.
@@ -214,14 +215,14 @@ fn not_known(summary: &Summary, cause: Option<&str>, roughly: &[String]) -> Stri
     }
     let unknown: Vec<&str> = headline.unknown.iter().map(|name| headline_name(name)).collect();
     let are = if unknown.len() == 1 { "is" } else { "are" };
-    let text = sentence(&format!("{cause}{} {are} not known", listed(&unknown)));
+    let text = sentence(&format!("{cause}{} {are} not known", series(&unknown)));
     let known: Vec<&str> = headline.known.iter().map(|name| headline_name(name)).collect();
     let stand = match known.len() {
         0 => String::new(),
-        1 => format!(" {} stands.", capital(&listed(&known))),
-        _ => format!(" {} stand.", capital(&listed(&known))),
+        1 => format!(" {} stands.", capital(&series(&known))),
+        _ => format!(" {} stand.", capital(&series(&known))),
     };
-    let roughly = if roughly.is_empty() { String::new() } else { format!(" {}", sentence(&listed(roughly))) };
+    let roughly = if roughly.is_empty() { String::new() } else { format!(" {}", sentence(&series(roughly))) };
     format!("{text}{stand}{roughly}")
 }
 
@@ -281,7 +282,7 @@ fn grounds(summary: &Summary) -> String {
     let before = before.map_or_else(String::new, |lag| {
         format!("; before the run, a bare timer there was late by {} (99 %)", us(lag))
     });
-    format!("{}{before}.", listed(&parts))
+    format!("{}{before}.", series(&parts))
 }
 
 /// ` The busiest phase, top1, took 23 % of what this machine can offer for this workload.`, or nothing.
@@ -300,16 +301,6 @@ pub(crate) fn whole_percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent > 0.0 && percent < 1.0 => "less than 1".to_owned(),
         percent => format!("{percent:.0}"),
-    }
-}
-
-/// `a`, `a and b`, `a, b and c`.
-fn listed(parts: &[impl AsRef<str>]) -> String {
-    let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
-    match parts.as_slice() {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use assay_base::settings::show::{count, series, several};
+
 use crate::hash::{hash, hash_on};
 
 use super::Record;
@@ -290,7 +292,7 @@ impl Columns {
                     least if least == self.columns.len() && !self.has_more => format!("not {least}"),
                     least => format!("not {least} or more"),
                 };
-                format!("it has {}, {expected}", assay_base::settings::show::several(found as u64, "column"))
+                format!("it has {}, {expected}", several(found as u64, "column"))
             }
             TraceLineError::Column { index, problem } => {
                 let what = match problem {
@@ -345,17 +347,17 @@ impl Columns {
         let mut notes = Vec::new();
         let objects = self.all_named(|role| matches!(role, ColumnRole::Object { .. }));
         if objects.len() > 1 {
-            notes.push(format!("An object is what has the same {}.", joined(&objects)));
+            notes.push(format!("An object is what has the same {}.", series(&objects)));
         }
         let sizes = self.all_named(|role| matches!(role, ColumnRole::Size { .. }));
         if sizes.len() > 1 {
-            notes.push(format!("The size of an object is the sum of {}.", joined(&sizes)));
+            notes.push(format!("The size of an object is the sum of {}.", series(&sizes)));
         }
         for (index, column) in self.columns.iter().enumerate() {
             if let ColumnRole::Size { unit_bytes, .. } | ColumnRole::Sent { unit_bytes } = column.role
                 && unit_bytes > 1.0
             {
-                let unit = assay_base::settings::show::count(unit_bytes as u64);
+                let unit = count(unit_bytes as u64);
                 notes.push(format!("The sizes in {} count {unit} bytes each.", self.named(index)));
             }
         }
@@ -364,14 +366,6 @@ impl Columns {
             notes.push(format!("Columns that were not used: {}.", unused.join(", ")));
         }
         notes
-    }
-}
-
-/// `a`, `b` and `c`.
-fn joined(names: &[String]) -> String {
-    match names {
-        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        _ => names.concat(),
     }
 }
 
