@@ -18,6 +18,8 @@
 //! An interval contains the true value with a probability of 95 %. A *band* contains all true values of a curve at once with that
 //! probability, and is wider.
 
+use std::sync::LazyLock;
+
 use assay_base::random::Rng;
 
 use crate::size::sample::{GROUPS, HALVES, is_in_half};
@@ -134,24 +136,48 @@ impl ErrorCause {
         if units.len() < 2 {
             return self.student();
         }
-        let mut rng = Rng::of(PURPOSE, &[units.len() as u64]);
-        let mut largest: Vec<f64> = (0..DRAWS)
-            .map(|_| {
-                let weights: Vec<f64> = (0..self.parts()).map(|_| normal(&mut rng)).collect();
-                let dot = |unit: &Vec<f64>| unit.iter().zip(&weights).map(|(a, b)| a * b).sum::<f64>().abs();
-                let farthest = units.iter().map(dot).fold(0.0, f64::max);
-                farthest / self.draw_scale(&mut rng)
+        let mut largest: Vec<f64> = self
+            .draws()
+            .iter()
+            .map(|draw| {
+                let dot =
+                    |unit: &Vec<f64>| unit.iter().zip(&draw.weights).map(|(a, b)| a * b).sum::<f64>().abs();
+                units.iter().map(dot).fold(0.0, f64::max) / draw.scale
             })
             .collect();
         largest.sort_unstable_by(f64::total_cmp);
         largest[RANK].max(self.student())
     }
 
-    /// An estimate of a standard deviation of 1 from so many parts.
-    fn draw_scale(self, rng: &mut Rng) -> f64 {
-        let freedom = self.freedom();
-        let squares: f64 = (0..freedom).map(|_| normal(rng)).map(|value| value * value).sum();
-        libm::sqrt(squares / freedom as f64)
+    /// The same for all bands: most of the work of one is to draw them.
+    fn draws(self) -> &'static [Draw] {
+        static OF_SAMPLES: LazyLock<Vec<Draw>> = LazyLock::new(|| Draw::several(ErrorCause::Sample));
+        static OF_TIME: LazyLock<Vec<Draw>> = LazyLock::new(|| Draw::several(ErrorCause::Time));
+        match self {
+            Self::Sample => &OF_SAMPLES,
+            Self::Time => &OF_TIME,
+        }
+    }
+}
+
+/// One experiment of many in which nothing but chance differs.
+struct Draw {
+    /// Normal number of each part.
+    weights: Vec<f64>,
+    /// Standard deviation as it would be estimated from so many parts; the true one is 1.
+    scale: f64,
+}
+
+impl Draw {
+    fn several(cause: ErrorCause) -> Vec<Self> {
+        let mut rng = Rng::of(PURPOSE, &[cause.parts() as u64]);
+        let freedom = cause.freedom();
+        let one = |_| {
+            let weights = (0..cause.parts()).map(|_| normal(&mut rng)).collect();
+            let squares: f64 = (0..freedom).map(|_| normal(&mut rng)).map(|value| value * value).sum();
+            Self { weights, scale: libm::sqrt(squares / freedom as f64) }
+        };
+        (0..DRAWS).map(one).collect()
     }
 }
 
