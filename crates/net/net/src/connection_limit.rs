@@ -122,7 +122,7 @@ impl Drop for ConnectionSlot {
 mod tests {
     use std::future::pending;
 
-    use tokio::runtime::{Builder, LocalOptions};
+    use assay_testbed::run;
     use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
     use tokio::task::yield_now;
 
@@ -135,11 +135,6 @@ mod tests {
         fn drop(&mut self) {
             let _ = self.1.send(self.0);
         }
-    }
-
-    fn run(test: impl Future<Output = ()>) {
-        let runtime = Builder::new_current_thread().enable_time().build_local(LocalOptions::default());
-        runtime.expect("a runtime").block_on(test);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod real;
 mod server;
 
 use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, LocalOptions};
@@ -33,10 +34,15 @@ pub use server::{Part, Seen, Server, ok, pause_ms, send};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs a test on a runtime like that of a worker: one thread, tasks that need not be `Send`.
-pub fn run(test: impl Future<Output = ()>) {
+pub fn run<T>(test: impl Future<Output = T>) -> T {
+    block_on(Box::pin(test))
+}
+
+/// The runtime, compiled once instead of for each test.
+fn block_on<T>(test: Pin<Box<dyn Future<Output = T> + '_>>) -> T {
     let runtime =
         Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).expect("a runtime");
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("the test hangs") });
+    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("the test hangs") })
 }
 
 /// Waits until something is so, while everything else goes on.

@@ -67,6 +67,9 @@ impl Seen {
     }
 }
 
+/// Response to each request, and to how many came before it.
+type Script = dyn Fn(&Seen, usize) -> Vec<Part>;
+
 /// A server that responds as told and remembers its requests.
 #[derive(Clone)]
 pub struct Server {
@@ -81,18 +84,23 @@ pub struct Server {
 impl Server {
     /// `response` gets each request and how many came before it.
     pub async fn start(response: impl Fn(&Seen, usize) -> Vec<Part> + 'static) -> Self {
+        Self::bind(Rc::new(response)).await
+    }
+
+    /// Not generic: hundreds of tests have a script of their own, and the server would be compiled for each.
+    async fn bind(script: Rc<Script>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("is bound");
         let server = Self { address, seen: Rc::default(), open: Rc::default(), accepted: Rc::default() };
-        let (own, response) = (server.clone(), Rc::new(response));
+        let own = server.clone();
         spawn_local(async move {
             for connection in 0.. {
                 let (stream, from) = listener.accept().await.expect("somebody connects");
-                let (own, response) = (own.clone(), Rc::clone(&response));
+                let (own, script) = (own.clone(), Rc::clone(&script));
                 own.accepted.set((own.accepted.get().0 + 1, Some(from)));
                 spawn_local(async move {
                     own.open.set(own.open.get() + 1);
-                    own.serve(stream, connection, response).await;
+                    own.serve(stream, connection, &*script).await;
                     own.open.set(own.open.get() - 1);
                 });
             }
@@ -133,19 +141,14 @@ impl Server {
         others
     }
 
-    async fn serve(
-        &self,
-        mut stream: TcpStream,
-        connection: usize,
-        response: Rc<impl Fn(&Seen, usize) -> Vec<Part> + 'static>,
-    ) {
+    async fn serve(&self, mut stream: TcpStream, connection: usize, script: &Script) {
         // Parts leave when they are sent: what a test says about times is about these.
         stream.set_nodelay(true).expect("a socket");
         let mut buf = Vec::new();
         while let Some(request) = read_request(&mut stream, &mut buf, connection).await {
             let before = self.count();
             self.seen.borrow_mut().push(request.clone());
-            for part in response(&request, before) {
+            for part in script(&request, before) {
                 if !act(&mut stream, part).await {
                     return;
                 }

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::task::{Context, Waker};
 
+use assay_testbed::run;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadBuf};
-use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
 use crate::buffers::NEW_BYTES;
@@ -87,8 +87,7 @@ fn responses_within(
     piece: usize,
     waits: bool,
 ) -> (String, io::Result<AfterResponse>, Vec<bool>) {
-    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
-    runtime.expect("a runtime").block_on(async {
+    run(async {
         let (mut client, server) = tokio::io::duplex(1 << 20);
         let resources = Resources::new();
         resources.run_deadlines();
@@ -191,8 +190,7 @@ fn what_follows_a_request_that_was_not_read_is_never_taken_for_another() {
 
 #[test]
 fn a_connection_that_waits_holds_no_memory_of_what_it_has_used() {
-    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
-    runtime.expect("a runtime").block_on(async {
+    run(async {
         let (mut client, server) = tokio::io::duplex(1000);
         let resources = Resources::new();
         let mut echo = Echo { exchange: Exchange::new(server, &resources, LIMITS), ended: Vec::new() };
@@ -217,8 +215,7 @@ fn a_connection_that_waits_holds_no_memory_of_what_it_has_used() {
 
 #[test]
 fn a_detached_connection_has_what_came_behind_the_head() {
-    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
-    runtime.expect("a runtime").block_on(async {
+    run(async {
         let (mut client, server) = tokio::io::duplex(1000);
         let exchange = Exchange::new(server, &Resources::new(), LIMITS);
         let mut echo = Echo { exchange, ended: Vec::new() };

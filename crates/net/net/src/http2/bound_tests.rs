@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use assay_http2::{Config, Connection as Wire, RequestHead};
+use assay_testbed::run;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
@@ -158,8 +158,7 @@ fn so_does_one_that_begins_a_frame_meanwhile_and_does_not_go_on_with_it() {
 
 /// A client sends requests and these bytes, and reads nothing until its connection has ended.
 fn reads_nothing(limits: ClientLimits, begun: &[u8]) {
-    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
-    runtime.expect("a runtime").block_on(async {
+    run(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let mut client = TcpStream::connect(listener.local_addr().expect("listens")).await.expect("listens");
         let (server, _) = listener.accept().await.expect("is connected");

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use assay_http2::{Config, Connection as Wire, ErrorCode, Event, Stream as StreamId};
+use assay_testbed::run;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
-use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
@@ -17,8 +17,7 @@ use crate::connection::Resources;
 
 /// Runs a script with a client, and the server's end of its connection.
 fn with_client<T>(script: impl AsyncFnOnce(&Http2Client, DuplexStream) -> T) -> T {
-    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
-    runtime.expect("a runtime").block_on(async {
+    run(async {
         let (socket, server) = tokio::io::duplex(1 << 14);
         let resources = Resources::new();
         let (client, carried) = Http2Client::new(Connection::new(socket, &resources), false);

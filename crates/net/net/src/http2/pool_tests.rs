@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use assay_http2::{Config, Connection as Wire, ErrorCode};
+use assay_testbed::run;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::{JoinHandle, spawn_local};
 
 use super::tests::{LIMITS, Seen, echo};
@@ -80,8 +80,7 @@ fn with_pool(script: impl AsyncFnOnce(Rc<Pool>, Server)) {
 }
 
 fn with_pool_and(retiring: usize, script: impl AsyncFnOnce(Rc<Pool>, Server)) {
-    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
-    runtime.expect("a runtime").block_on(async {
+    run(async {
         let server = Server::start(retiring).await;
         let resources = Resources::new();
         resources.run_deadlines();
@@ -166,8 +165,7 @@ fn a_server_that_is_not_there_is_an_error_for_every_request() {
 
 #[test]
 fn a_server_has_no_more_requests_at_once_than_it_may_have() {
-    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
-    runtime.expect("a runtime").block_on(async {
+    run(async {
         let server = Server::start(0).await;
         let resources = Resources::new();
         resources.run_deadlines();

@@ -8,8 +8,8 @@ use std::time::Duration;
 use assay_http::framing::BodyFraming;
 use assay_http::head::MAX_HEAD_BYTES;
 use assay_http2::{Config, Connection as Wire, ErrorCode, Event, RequestHead, Stream as StreamId};
+use assay_testbed::run;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
-use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
@@ -295,8 +295,7 @@ pub(super) fn talk_with<T>(
     config: Config,
     script: impl AsyncFnOnce(&mut TestClient, &Rc<Resources>) -> T,
 ) -> (T, Seen) {
-    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
-    runtime.expect("a runtime").block_on(async {
+    run(async {
         let (socket, server) = tokio::io::duplex(1 << 14);
         let (seen, resources) = (Seen::default(), Resources::new());
         let serving = spawn_local({

@@ -38,7 +38,7 @@ fn gathered(trace: &[(u64, u64)], take: SampleSize, seed: u64) -> Requests {
     collector.finish()
 }
 
-const SIZES: [u64; 9] = [1_800_000, 2 << 20, 5 << 19, 3 << 20, 4 << 20, 6 << 20, 8 << 20, 12 << 20, 1 << 26];
+const SIZES: [u64; 5] = [1_800_000, 5 << 19, 4 << 20, 8 << 20, 1 << 26];
 
 fn simulated(requests: &Requests, policies: &[Policy]) -> Curves {
     curves(requests, &CurvePlan { policies, sizes: &SIZES, warm_up: 0.1, admission: Admission::All })
