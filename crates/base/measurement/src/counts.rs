@@ -162,6 +162,8 @@ counts! {
         faults_passed: "met a fault on purpose that the target passed on", special "faults on purpose" "passed on";
         faults_hidden: "were to meet a fault on purpose, and completed as if there were none",
             special "faults on purpose" "hidden";
+        faults_omitted: "were to meet a fault on purpose, but their responses name no request: origins inject faults only into requests with `X-Assay`",
+            special "faults on purpose" "not injected";
         broken_off: "broken off by the robot, on purpose", special "broken off on purpose" "by robots";
         broken_off_by_origin: "broken off by the origin, on purpose", special "broken off on purpose" "by origins";
 
@@ -173,6 +175,9 @@ counts! {
 
         unattributed: "completed requests whose responses name no request: the target drops or changes `X-Assay` in what it sends to origins, or fetches on its own, so that joined fetches and validations cannot be told from misses, nor variants apart",
             metric Metric::counter("unattributed"), special "behaviour of the target" "of no request";
+
+        compared_fields: "responses of which fields for caches (Cache-Control, Expires, Last-Modified) were compared with those that the origin sent: one in eight",
+            special "behaviour of the target" "fields for caches, compared";
 
         // What robots do besides.
         cookies_taken: "cookies that robots took from responses and keep";
@@ -194,6 +199,8 @@ counts! {
         by_type: BTreeMap<String, u64>,
         /// TLS handshakes by version and cipher suite, as in `1.3 TLS_AES_256_GCM_SHA384`.
         by_tls: BTreeMap<String, u64>,
+        /// Responses with a field for caches that is not as the origin sent it, by field; of `compared_fields`.
+        changed_fields: BTreeMap<String, u64>,
         /// Completed xacts by status code.
         #[serde(with = "status_keys")]
         by_status: BTreeMap<u16, u64>,
@@ -262,6 +269,8 @@ counts! {
             special "uploads" "unwanted";
         wrong_uploads: "request bodies that were not what the robot sends",
             metric Metric::counter("origin_wrong_uploads");
+        repeated_posts: "POST requests that robots sent once, and that came again",
+            metric Metric::counter("origin_repeated_posts");
     }
     json OriginRequests
     special OriginSpecial

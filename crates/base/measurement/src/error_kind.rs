@@ -46,6 +46,8 @@ pub enum ErrorKind {
     ExtraBytes,
     /// A request body that reached its origin and was not what the robot had sent.
     WrongUpload,
+    /// A POST that its robot sent once reached its origin again.
+    RepeatedPost,
     // Transport.
     /// The target did not accept the connection.
     ConnectFailed,
@@ -80,7 +82,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All kinds, in table order.
-    pub const ALL: [ErrorKind; 31] = [
+    pub const ALL: [ErrorKind; 32] = [
         ErrorKind::Foreign,
         ErrorKind::WrongObject,
         ErrorKind::WrongLength,
@@ -98,6 +100,7 @@ impl ErrorKind {
         ErrorKind::Malformed,
         ErrorKind::ExtraBytes,
         ErrorKind::WrongUpload,
+        ErrorKind::RepeatedPost,
         ErrorKind::ConnectFailed,
         ErrorKind::TlsCertificateExpired,
         ErrorKind::TlsCertificateName,
@@ -134,6 +137,7 @@ impl ErrorKind {
             ErrorKind::Malformed => "malformed",
             ErrorKind::ExtraBytes => "extra_bytes",
             ErrorKind::WrongUpload => "wrong_upload",
+            ErrorKind::RepeatedPost => "repeated_post",
             ErrorKind::ConnectFailed => "connect_failed",
             ErrorKind::TlsCertificateExpired => "tls_certificate_expired",
             ErrorKind::TlsCertificateName => "tls_certificate_name",
@@ -163,13 +167,13 @@ impl ErrorKind {
     }
 
     /// True where a client got a response that is wrong: not as the origin made it, not whole, not HTTP, or not to be served
-    /// to it; or where an origin got another request body than the client had sent. One such message fails a run that does
-    /// not allow it. No response at all, and an error that says so, are not among them: a busy machine or an origin can be
+    /// to it; or where an origin got another request body than the client had sent, or a POST twice. One such message fails
+    /// a run that does not allow it. No response at all, and an error that says so, are not among them: a busy machine or an origin can be
     /// the cause.
     pub fn is_wrong_content(self) -> bool {
         let is_not_http =
             matches!(self, ErrorKind::Malformed | ErrorKind::ExtraBytes | ErrorKind::TlsTruncated);
-        let is_request = self == ErrorKind::WrongUpload;
+        let is_request = matches!(self, ErrorKind::WrongUpload | ErrorKind::RepeatedPost);
         self.is_not_as_requested() || self.is_not_to_be_served() || is_not_http || is_request
     }
 

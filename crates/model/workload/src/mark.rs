@@ -9,8 +9,8 @@
 //! One header field each, named `X-Assay`, decimal fields joined by `-`:
 //!
 //! - request: `<robot>-<number>-<place>-<phase>-<kind>`; kind is `b` for a basic GET, `c` for a request that the robot itself
-//!   made conditional, `r` for a reload, `o` for others (HEAD, POST, PUT, ranges). Steps of one xact (after a redirection or a
-//!   challenge) carry the same field.
+//!   made conditional, `r` for a reload, `o` for others (HEAD, POST, PUT, ranges). When the robot sends a request of the xact
+//!   again (on a new connection, after a redirection or a challenge), the number of attempts before it follows: `o1`.
 //! - response: `<robot>-<number>-<place>-<key, 16 hex>-<version>-<made>-<status>`: the request that caused it, the object, its
 //!   version, when the origin made it (microseconds since the start of the run, `CLOCK_MONOTONIC`), and the status the origin gave. Three
 //!   fields may follow: `h<microseconds>`, how long the origin had the request before it made the response (from 1 ms on); `d<microseconds>`,
@@ -57,13 +57,15 @@ pub enum RequestKind {
     Other,
 }
 
-/// Field of a request: `<robot>-<number>-<place>-<phase>-<kind>`.
+/// Field of a request: `<robot>-<number>-<place>-<phase>-<kind>`, and the attempt if it is not the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestMark {
     pub xact: XactId,
     /// Index of the phase it was due in.
     pub phase: u16,
     pub kind: RequestKind,
+    /// Requests of the xact that the robot sent before this one.
+    pub attempt: u16,
 }
 
 /// Field of a response: `<robot>-<number>-<place>-<key>-<version>-<made>-<status>`, and sometimes `-h<held>`, `-d<delay>`
@@ -109,6 +111,9 @@ impl RequestMark {
             RequestKind::Reload => b'r',
             RequestKind::Other => b'o',
         });
+        if self.attempt > 0 {
+            write_decimal(out, u64::from(self.attempt));
+        }
     }
 
     /// Reads the field's value; none when it is not ours.
@@ -116,14 +121,19 @@ impl RequestMark {
         let mut parts = FieldParts { rest: Some(value) };
         let xact = parts.xact()?;
         let phase = u16::try_from(parts.decimal()?).ok()?;
-        let kind = match parts.last()? {
-            b"b" => RequestKind::Basic,
-            b"c" => RequestKind::Conditional,
-            b"r" => RequestKind::Reload,
-            b"o" => RequestKind::Other,
+        let (kind, attempt) = parts.last()?.split_first()?;
+        let kind = match kind {
+            b'b' => RequestKind::Basic,
+            b'c' => RequestKind::Conditional,
+            b'r' => RequestKind::Reload,
+            b'o' => RequestKind::Other,
             _ => return None,
         };
-        Some(Self { xact, phase, kind })
+        let attempt = match attempt {
+            [] => 0,
+            digits => u16::try_from(assay_http::field::decimal(digits)?).ok()?,
+        };
+        Some(Self { xact, phase, kind, attempt })
     }
 }
 
@@ -330,8 +340,11 @@ mod tests {
     fn marks_look_as_the_architecture_says() {
         let xact = XactId { robot: 7, number: 12, place: 3 };
         let mut out = Vec::new();
-        RequestMark { xact, phase: 1, kind: RequestKind::Basic }.write(&mut out);
+        RequestMark { xact, phase: 1, kind: RequestKind::Basic, attempt: 0 }.write(&mut out);
         assert_eq!(out, b"7-12-3-1-b");
+        out.clear();
+        RequestMark { xact, phase: 1, kind: RequestKind::Other, attempt: 2 }.write(&mut out);
+        assert_eq!(out, b"7-12-3-1-o2");
         out.clear();
         let mark = ResponseMark {
             xact,
@@ -370,6 +383,7 @@ mod tests {
             "1-2-3-4-x",
             "1-2-3-4-b-",
             "1-2-3-4-bb",
+            "1-2-3-4-b65536",
             "1-2--4-b",
             "4294967296-2-3-4-b",
             "1-2-65536-4-b",
@@ -406,8 +420,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_request_mark_is_read_back_as_written(xact in xact(), phase: u16, kind in kind()) {
-            let mark = RequestMark { xact, phase, kind };
+        fn a_request_mark_is_read_back_as_written(xact in xact(), phase: u16, kind in kind(), attempt: u16) {
+            let mark = RequestMark { xact, phase, kind, attempt };
             let mut out = Vec::new();
             mark.write(&mut out);
             prop_assert_eq!(RequestMark::parse(&out), Some(mark));

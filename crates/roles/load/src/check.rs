@@ -24,6 +24,8 @@ use assay_workload::variants::VaryConflict;
 use assay_workload::{Life, XactId};
 use thiserror::Error;
 
+use crate::cache_fields::ChangedFields;
+
 /// Seconds after its `Expires` for which a response from the store is still let pass.
 ///
 /// HTTP dates are whole seconds. A response made at 10.9 s carries `Date: 10` and `Expires: 20`; a cache that stores it
@@ -83,6 +85,8 @@ pub struct CheckVerdict {
     pub is_unconfirmed: bool,
     /// The response names no request: the target fetched it without the `X-Assay` of one.
     pub is_unattributed: bool,
+    /// Fields for caches that are not as the origin sent them; none: they were not compared.
+    pub changed_fields: Option<ChangedFields>,
     /// Version of the object that must follow.
     pub version: u64,
     /// Body bytes that must follow; none: the response has no body.
@@ -96,6 +100,7 @@ impl CheckVerdict {
         is_unsure: false,
         is_unconfirmed: false,
         is_unattributed: false,
+        changed_fields: None,
         version: 0,
         body_bytes: None,
     };
@@ -307,6 +312,7 @@ pub fn judge_head(
         is_unsure,
         is_unconfirmed: has_expired || varies_by_all,
         is_unattributed: mark.xact == XactId::NOBODY,
+        changed_fields: None,
         version: mark.version,
         body_bytes,
     })

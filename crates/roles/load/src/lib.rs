@@ -8,6 +8,7 @@
 //!
 //! *Does not:* decide what robots request (that is `assay-workload`), start proxies or judge results.
 
+mod cache_fields;
 mod check;
 mod coded;
 mod files;

@@ -344,6 +344,10 @@ pub struct Figures {
     /// TLS handshakes of robots by version and cipher suite.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by_tls: BTreeMap<String, u64>,
+    /// Responses whose `Cache-Control`, `Expires` or `Last-Modified` was not as the origin sent it, by field; of those
+    /// compared (`special.compared_fields`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub changed_fields: BTreeMap<String, u64>,
     /// Errors.
     pub errors: Errors,
     /// Traffic.

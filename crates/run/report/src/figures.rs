@@ -130,6 +130,7 @@ pub fn figures(tally: &Tally) -> Figures {
         lateness_us: lateness(&tally.times.lateness),
         handshake_ms: percentiles(&tally.times.handshake),
         by_tls: counts.by_tls.clone(),
+        changed_fields: counts.changed_fields.clone(),
         errors: Errors {
             total: counts.error_total(),
             by_kind: counts.errors.iter().map(|(kind, n)| (kind.name().to_owned(), *n)).collect(),

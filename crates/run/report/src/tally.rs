@@ -248,8 +248,9 @@ impl Tally {
             }
         }
         for (index, tally) in tallies.iter_mut().enumerate() {
-            // Robots get a right response to a body that was changed on its way.
+            // Robots get right responses to these.
             tally.robots.add_errors(ErrorKind::WrongUpload, tally.origins.wrong_uploads);
+            tally.robots.add_errors(ErrorKind::RepeatedPost, tally.origins.repeated_posts);
             // Of a part of a run, requests at its origins are not those of its robots.
             tally.origins_seen = !series.origins.is_empty() && are_origins_whole;
             tally.add_host(series);
@@ -425,13 +426,14 @@ mod tests {
     }
 
     #[test]
-    fn request_bodies_that_were_changed_are_errors_of_their_phase_and_of_the_run() {
+    fn requests_changed_or_repeated_on_the_way_are_errors_of_their_phase_and_of_the_run() {
         let mut changed = OriginInterval::default();
-        changed.counts.wrong_uploads = 2;
+        (changed.counts.wrong_uploads, changed.counts.repeated_posts) = (2, 3);
         let series = Series { robots: vec![busy(0, 0)], origins: vec![changed], ..Series::default() };
         let parts = Tally::of_phases(&RunInfo::default(), &series, &[None], &[]);
         for tally in [&parts[0], &Tally::of_run(&parts, None, &series)] {
-            assert_eq!(tally.robots.errors.get(&ErrorKind::WrongUpload), Some(&2));
+            let errors = [(ErrorKind::WrongUpload, 2), (ErrorKind::RepeatedPost, 3)];
+            assert_eq!(tally.robots.errors, BTreeMap::from(errors));
         }
     }
 

@@ -285,6 +285,19 @@ fn checked(total: &Figures) -> String {
              fetched: whether Vary allowed them is not known, and joined fetches and validations look like misses."
         ));
     }
+    if special.faults_omitted > 0 {
+        let faults = several(special.faults_omitted, "fault");
+        text.push_str(&format!(" Without X-Assay, origins did not inject {faults} of the workload."));
+    }
+    if !total.changed_fields.is_empty() {
+        let change = |(field, responses): (&String, &u64)| format!("{field} in {}", count(*responses));
+        let changes: Vec<String> = total.changed_fields.iter().map(change).collect();
+        text.push_str(&format!(
+            " This target changes what origins tell caches: of {} compared, {}.",
+            several(special.compared_fields, "response"),
+            series(&changes)
+        ));
+    }
     if special.unconfirmed_hits > 0 {
         let hits = several(special.unconfirmed_hits, "hit");
         text.push_str(&format!(
@@ -340,6 +353,7 @@ pub(crate) fn error_kind_text(kind: &str) -> &str {
         "malformed" => "malformed responses",
         "extra_bytes" => "with extra bytes",
         "wrong_upload" => "request bodies changed on the way",
+        "repeated_post" => "repeated POSTs",
         "connect_failed" => "failed connects",
         "tls_certificate_expired" => "expired certificates",
         "tls_certificate_name" => "certificates for another name",
@@ -404,6 +418,9 @@ pub(crate) fn error_kind_meaning(kind: &str) -> &'static str {
         "malformed" | "extra_bytes" => "What came was not HTTP as it should be.",
         "wrong_upload" => {
             "The origin got another request body than the robot had sent: longer, shorter, or with other bytes."
+        }
+        "repeated_post" => {
+            "The origin got a POST again that the robot had sent once: an order would have been placed twice."
         }
         "connect_failed" => "No connection could be made: the target refused, or did not listen.",
         "tls_certificate_expired" => "The certificate of the target was expired, or not valid yet.",

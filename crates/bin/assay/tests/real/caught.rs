@@ -53,6 +53,26 @@ fn a_body_cut_short_is_a_truncated_body() {
 }
 
 #[test]
+fn a_post_that_is_sent_on_twice_is_a_repeated_post() {
+    is_caught(Fault::RepeatedPost, "posts.pg", "repeated_post");
+}
+
+#[test]
+fn what_a_proxy_tells_the_caches_of_its_clients_is_counted_and_no_error() {
+    for (fault, is_changed) in [(Fault::KeptFromClients, true), (Fault::None, false)] {
+        let (_, ran) = through(fault, "plain.pg", &[]);
+        let total = &ran.json["total"];
+        assert_eq!((ran.errors_total(), ran.code), (0, 0), "{total}");
+        let compared = total["special"]["compared_fields"].as_u64();
+        assert!(compared.is_some_and(|compared| compared > 30), "{compared:?}");
+        let changed = is_changed.then(|| serde_json::json!({ "Cache-Control": compared }));
+        assert_eq!(total.get("changed_fields"), changed.as_ref(), "{fault:?}");
+        let verdict = ran.json["verdict"].to_string();
+        assert_eq!(verdict.contains("Cache-Control in "), is_changed, "{verdict}");
+    }
+}
+
+#[test]
 fn another_object_is_a_wrong_object() {
     is_caught(Fault::SwappedObject, "plain.pg", "wrong_object");
 }

@@ -42,6 +42,10 @@ pub enum Fault {
     LostMost,
     /// Waits for two seconds before it sends the request to the origin.
     Slow,
+    /// Sends every third POST to the origin again.
+    RepeatedPost,
+    /// Forbids its clients to keep what they get.
+    KeptFromClients,
 }
 
 /// A running forwarder; it stops when dropped.
@@ -156,12 +160,21 @@ fn respond(
         request.headers.retain(|line| !line.to_ascii_lowercase().starts_with("host:"));
         request.headers.push(format!("Host: {}", shared.origin));
     }
-    let response = fetch(request, shared.origin)?;
+    let mut response = fetch(request, shared.origin)?;
     drop(gate);
     let nth = if robot { shared.responded.fetch_add(1, Ordering::SeqCst) } else { 1 };
+    let is_post = robot && request.line.starts_with("POST ");
+    if shared.fault == Fault::RepeatedPost && is_post && nth.is_multiple_of(3) {
+        shared.injected.fetch_add(1, Ordering::SeqCst);
+        response = fetch(request, shared.origin)?;
+    }
     if robot && shared.fault == Fault::LostMost && !nth.is_multiple_of(8) {
         shared.injected.fetch_add(1, Ordering::SeqCst);
         return Ok(false);
+    }
+    if shared.fault == Fault::KeptFromClients {
+        response.head.retain(|line| !line.to_ascii_lowercase().starts_with("cache-control:"));
+        response.head.push("Cache-Control: no-store".to_owned());
     }
     let every_third =
         robot && is_get && nth.is_multiple_of(3) && response.is_ok() && response.body.len() > 40;

@@ -88,7 +88,7 @@ pub(crate) const CLASSES: TableSpec = TableSpec {
             Column::new(
                 "by",
                 ColumnKind::Text,
-                "`method`, `type`, `status` or `tls` (version and cipher suite)",
+                "`method`, `type`, `status`, `tls` (version and cipher suite) or `changed field` (one for caches that is not as the origin sent it)",
             ),
             Column::new("value", ColumnKind::Text, "for example `GET`, `basic`, `200`"),
             COUNT,

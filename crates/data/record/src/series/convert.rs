@@ -161,6 +161,9 @@ impl Tables {
         for (agreed, count) in &counts.by_tls {
             self.class(owner, "tls", agreed, *count)?;
         }
+        for (field, count) in &counts.changed_fields {
+            self.class(owner, "changed field", field, *count)?;
+        }
         for (status, count) in &counts.by_status {
             self.class(owner, "status", &status.to_string(), *count)?;
         }

@@ -254,6 +254,7 @@ fn read_class(series: &mut Series, table: &Table, row: usize) -> Result<(), File
         "method" => *counts.by_method.entry(value.to_owned()).or_default() += count,
         "type" => *counts.by_type.entry(value.to_owned()).or_default() += count,
         "tls" => *counts.by_tls.entry(value.to_owned()).or_default() += count,
+        "changed field" => *counts.changed_fields.entry(value.to_owned()).or_default() += count,
         "status" => {
             let status = value.parse().map_err(|_| table.unknown("value", value))?;
             *counts.by_status.entry(status).or_default() += count;

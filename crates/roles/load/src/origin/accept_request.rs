@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use assay_workload::Fault;
-use assay_workload::model::OriginIndex;
+use assay_workload::model::{Method, OriginIndex};
 
-use super::fault::FaultAttempt;
 use super::request::{OriginRequest, RequestTarget};
+use super::tally::RequestError;
 use super::worker_state::WorkerState;
 
 /// Instant at which a request was complete, and its cost so far.
@@ -68,6 +68,9 @@ pub fn accept_request(
             RequestTarget::Health | RequestTarget::Plain(_) => counts.refused += 1,
         }
     }
+    if request.method == Method::Post {
+        check_repetition(worker, request, arrival.at_ns);
+    }
     let config = worker.shared.configs.get(request.origin).filter(|_| request.is_for_object());
     let mut think_ns = config
         .and_then(|config| config.think_ns(worker.shared.universe.seed(), &request.xact()))
@@ -92,7 +95,21 @@ pub fn accept_request(
     }
 }
 
-/// Injects the fault that is meant for this request, unless it has met it before.
+/// Counts a POST that its robot sent once, and that has come before: each attempt of a robot has a number of its own.
+#[cold]
+fn check_repetition(worker: &WorkerState, request: &OriginRequest, now_ns: u64) {
+    let Some(mark) = request.mark.filter(|_| request.is_for_object()) else { return };
+    // What an origin did not want may be sent to it once more (RFC 9110, 10.1.1).
+    if request.special.as_ref().is_some_and(|special| special.is_body_refused) {
+        return;
+    }
+    if let Some(before_ns) = worker.shared.posts.record((mark.xact, mark.attempt), now_ns, now_ns) {
+        let after_ms = now_ns.saturating_sub(before_ns) / 1_000_000;
+        worker.count_error(request, &RequestError::RepeatedPost { after_ms }, now_ns);
+    }
+}
+
+/// Injects the fault that is meant for this request, unless it has met it before: a retry by a proxy succeeds.
 fn meet_fault(worker: &WorkerState, request: &mut OriginRequest, complete_ns: u64) -> Option<Fault> {
     let shared = &worker.shared;
     let (RequestTarget::Object { object, .. }, Some(special)) = (request.target, &mut request.special) else {
@@ -100,14 +117,15 @@ fn meet_fault(worker: &WorkerState, request: &mut OriginRequest, complete_ns: u6
     };
     let xact = request.mark?.xact;
     let fault = shared.universe.fault(xact, request.origin)?;
-    let attempt = shared.fault_history.record(xact, object.key, complete_ns);
-    special.fault = (attempt == FaultAttempt::First).then_some(fault);
+    let before = shared.faults_met.record(xact, object.key, complete_ns);
+    special.fault = before.is_none().then_some(fault);
     let fault = special.fault;
     let mut tally = worker.tally.borrow_mut();
     let phase = request.phase(&tally);
     let counts = &mut tally.recorder(phase).counts;
     match fault {
-        None => counts.retried += u64::from(attempt == FaultAttempt::Again),
+        // For another object, it is a later step of the same xact.
+        None => counts.retried += u64::from(before == Some(object.key)),
         // Counted where the status is written.
         Some(Fault::Status(_)) => {}
         Some(Fault::Reset | Fault::Expired(_)) => counts.fault_resets += 1,

@@ -10,17 +10,16 @@ use assay_net::byte_stream::ByteStream;
 use assay_net::tls::HTTP_2;
 use assay_net::tls::error::TlsError;
 use assay_net::tls::server::TlsServer;
-use assay_workload::Purpose;
 use assay_workload::distribution::Sampler;
 use assay_workload::expiry::think_draws;
 use assay_workload::model::{HttpVersion, OriginIndex, RobotIndex, Server, Workload};
 use assay_workload::{Object, Universe};
+use assay_workload::{Purpose, XactId};
 use tokio::net::TcpStream;
 
-use super::fault::FaultHistory;
+use super::recent_requests::RecentRequests;
 use crate::coded::CodedSizes;
 use assay_base::clock::SECOND_NS;
-use assay_workload::XactId;
 
 /// Numbers that tell the draws for an origin apart.
 const VERSION_DRAW: u64 = 1;
@@ -29,6 +28,11 @@ const NONCE_KEY: u64 = 4;
 
 /// For how long a nonce is good, in seconds.
 const NONCE_LIFE_S: u64 = 300;
+
+/// Time within which another attempt at a request that met a fault does not meet it again.
+const FAULTS_REMEMBERED_NS: u64 = 10 * SECOND_NS;
+/// Time within which a repeated POST is found: more than proxies commonly wait for a response before they try again.
+const POSTS_REMEMBERED_NS: u64 = 120 * SECOND_NS;
 
 /// The longest think time: beyond any schedule, and far from where nanoseconds overflow.
 const LONGEST_THINK_S: f64 = 1e6;
@@ -171,15 +175,17 @@ impl OriginConfigs {
     }
 }
 
-/// State of all workers of the process. Nothing in it changes but the memory of faults, and the requests under way at
+/// State of all workers of the process. Nothing in it changes but what is remembered of requests, and the requests under way at
 /// origins that slow down under load.
 #[derive(Debug)]
 pub struct SharedOrigins {
     pub universe: Universe,
     pub configs: OriginConfigs,
     pub nonces: Nonces,
-    /// Requests that met a fault on purpose.
-    pub fault_history: FaultHistory,
+    /// The object of each request that met a fault on purpose.
+    pub faults_met: RecentRequests<XactId, u64>,
+    /// Arrival of each attempt of a robot at a POST, in nanoseconds.
+    pub posts: RecentRequests<(XactId, u16), u64>,
     /// TLS servers for origins of HTTP/1.1 and of HTTP/2; none: in the clear.
     tls: Option<[TlsServer; 2]>,
     /// Lengths of coded bodies; none: no body is coded.
@@ -196,7 +202,8 @@ impl SharedOrigins {
         Self {
             configs: OriginConfigs::new(workload, addresses),
             nonces: Nonces::new(key, NONCE_LIFE_S),
-            fault_history: FaultHistory::default(),
+            faults_met: RecentRequests::new(FAULTS_REMEMBERED_NS),
+            posts: RecentRequests::new(POSTS_REMEMBERED_NS),
             tls: None,
             coded: CodedSizes::measure(&universe),
             plain_contents: workload.contents.iter().map(|content| !content.specials().responses).collect(),

@@ -289,14 +289,8 @@ impl Http1Connection {
         *used += taken;
         self.request_bytes += taken as u64;
         if upload.is_complete() {
-            if let Some(wrong) = upload.wrong() {
-                let now_ms = self.worker.clock.get().since_start_us(self.read_ns) / 1000;
-                self.worker.tally.borrow_mut().wrong_upload(
-                    &self.worker.shared.universe,
-                    &request,
-                    &wrong,
-                    now_ms,
-                );
+            if let Some(error) = upload.error() {
+                self.worker.count_error(&request, &error, self.read_ns);
             }
             return self.complete(request);
         }

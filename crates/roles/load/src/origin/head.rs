@@ -8,6 +8,8 @@ use assay_workload::model::HttpVersion;
 
 use assay_workload::mark::{HEADER, ResponseMark};
 
+use crate::cache_fields::cache_control;
+
 /// The `Http1Connection` field of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionField {
@@ -116,22 +118,15 @@ impl ObjectHead<'_> {
     /// Appends for how long the object may be kept, and how old it is.
     #[inline]
     pub fn freshness(&self, out: &mut Vec<u8>, dates: &mut DateWriters) {
-        if !self.cachable {
-            out.extend_from_slice(b"Cache-Control: private, no-cache, no-store\r\n");
-            return;
-        }
-        if let Some(last_modified_s) = self.dates.last_modified_s {
+        if let Some(last_modified_s) = self.dates.last_modified_s.filter(|_| self.cachable) {
             date(out, b"Last-Modified: ", dates.last_modified.at(last_modified_s));
         }
-        if let Some(expires_s) = self.dates.expires_s {
+        if let Some(expires_s) = self.dates.expires_s.filter(|_| self.cachable) {
             date(out, b"Expires: ", dates.expires.at(expires_s));
         }
-        // What never changes may be kept for a year, the longest time that caches take seriously. Without
-        // a lifetime a cache would have to guess, and most guess that it must not keep it at all.
-        out.extend_from_slice(match self.dates.never_modified {
-            true => b"Cache-Control: public, max-age=31536000\r\n".as_slice(),
-            false => b"Cache-Control: public\r\n".as_slice(),
-        });
+        out.extend_from_slice(b"Cache-Control: ");
+        out.extend_from_slice(cache_control(self.cachable, self.dates.never_modified).as_bytes());
+        out.extend_from_slice(b"\r\n");
     }
 
     /// Appends our mark, and the end of the head.

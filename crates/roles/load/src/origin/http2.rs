@@ -338,10 +338,7 @@ impl Http2Connection {
         match UploadCheck::new(&self.worker.shared.universe, &request, framing) {
             Some(upload) if !ends => self.put(stream, StreamStage::Body(request, upload), None),
             upload => {
-                if let Some(upload) = upload {
-                    self.judge_upload(&request, &upload);
-                }
-                self.complete(stream, request);
+                self.complete(stream, request, upload);
             }
         }
     }
@@ -350,20 +347,14 @@ impl Http2Connection {
     fn end_body(&mut self, stream: Stream) {
         let Some(stream_request) = self.take(stream) else { return };
         let StreamStage::Body(request, upload) = stream_request.stage else { return };
-        self.judge_upload(&request, &upload);
-        self.complete(stream, request);
+        self.complete(stream, request, Some(upload));
     }
 
-    fn judge_upload(&self, request: &OriginRequest, upload: &UploadCheck) {
-        if let Some(wrong) = upload.wrong() {
-            let worker = &self.worker;
-            let now_ms = worker.clock.get().since_start_us(self.read_ns) / 1000;
-            worker.tally.borrow_mut().wrong_upload(&worker.shared.universe, request, &wrong, now_ms);
+    /// Accepts a complete request; none: it has no body that could be compared.
+    fn complete(&mut self, stream: Stream, mut request: OriginRequest, upload: Option<UploadCheck>) {
+        if let Some(error) = upload.and_then(|upload| upload.error()) {
+            self.worker.count_error(&request, &error, self.read_ns);
         }
-    }
-
-    /// Accepts a complete request.
-    fn complete(&mut self, stream: Stream, mut request: OriginRequest) {
         let arrival = RequestArrival { at_ns: self.read_ns, unread_us: self.unread_us, bytes: 0 };
         let mut under_way = None;
         let complete_ns = self.read_ns;

@@ -8,7 +8,7 @@
 //! Where a workload has more than plain requests for objects, a request has a special part ([`request::SpecialRequest`]);
 //! its response is decided in one place ([`special`]), with its own fields ([`fields`]) and segments of bodies
 //! ([`response_body`]). Request bodies are compared with those that their robots send ([`upload`]), clients are
-//! authenticated ([`authentication`]), and an injected fault is met once ([`fault`]). None of it costs a plain request
+//! authenticated ([`authentication`]), and an injected fault is met once ([`recent_requests`]). None of it costs a plain request
 //! more than a look at a flag.
 //!
 //! A request without our mark (a fetch that a proxy makes on its own, or one whose mark it dropped) gets a response with
@@ -32,7 +32,6 @@ mod authentication;
 mod body_pacer;
 mod config;
 mod connection;
-mod fault;
 #[cfg(test)]
 mod fault_tests;
 mod fields;
@@ -40,6 +39,7 @@ mod head;
 mod http2;
 mod lingering_close;
 mod listen;
+mod recent_requests;
 mod request;
 mod response;
 mod response_body;

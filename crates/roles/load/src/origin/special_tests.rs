@@ -1,12 +1,14 @@
 //! Responses of origins other than plain objects, over real sockets.
 
+use std::cell::Cell;
+
 use assay_http::authentication::{Challenge, DigestClient, Nonces, challenges, write_basic};
 use assay_http::coding::GzipReader;
 use assay_http::cookie::SetCookie;
 use assay_http::digest::{ContentMd5, parse_content_md5};
 use assay_http::head::ResponseHead;
 use assay_http::range::{MultipartReader, Part, boundary};
-use assay_measurement::error_kind::ErrorKind;
+use assay_measurement::error_kind::{ErrorExample, ErrorKind};
 use assay_measurement::measured::Measured;
 use assay_workload::Object;
 use assay_workload::XactId;
@@ -450,11 +452,13 @@ fn request_bodies_are_compared_byte_for_byte() {
     sending.robots[0].put_contents = Weighted::one(1);
     let origins = start(sending, 1);
     let path = path(&origins.shared, 1);
+    let attempts = Cell::new(0);
     let send = |method: Method, framing: &str, number: u64, body: &[u8]| {
         let name = crate::tally::method_name(method);
         let mut client = origins.connect();
+        let attempt = attempts.replace(attempts.get() + 1);
         client.send(&format!(
-            "{name} {path} HTTP/1.1\r\nHost: a\r\nX-Assay: 1-{number}-0-0-o\r\n{framing}\r\n\r\n"
+            "{name} {path} HTTP/1.1\r\nHost: a\r\nX-Assay: 1-{number}-0-0-o{attempt}\r\n{framing}\r\n\r\n"
         ));
         // In two pieces.
         client.stream.write_all(&body[..body.len() / 2]).expect("is read");
@@ -476,18 +480,47 @@ fn request_bodies_are_compared_byte_for_byte() {
     client.send(&format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"));
     assert!(client.response("POST").is_object(&origins.shared, 0, 1), "nobody's body is anything");
     let (counts, events) = origins.stop_and_tell();
-    assert_eq!((counts[0].wrong_uploads, counts[0].requests), (6, 11));
-    let examples: Vec<_> = events
-        .iter()
-        .filter_map(|event| match event {
-            Event::Measured(Measured::Example(example)) => {
-                Some((example.kind, example.detail.as_str(), example.request.as_str()))
-            }
-            _ => None,
-        })
-        .collect();
+    assert_eq!((counts[0].wrong_uploads, counts[0].repeated_posts, counts[0].requests), (6, 0, 11));
+    let examples = examples(&events);
     assert_eq!(examples.len(), 3);
-    assert_eq!((examples[0].0, examples[1].0), (ErrorKind::WrongUpload, ErrorKind::WrongUpload));
-    assert!(examples[0].1.contains("byte 77 ") && examples[0].2.starts_with("POST "), "{examples:?}");
-    assert!(examples[2].1.starts_with("0 bytes "), "{examples:?}");
+    assert_eq!((examples[0].kind, examples[1].kind), (ErrorKind::WrongUpload, ErrorKind::WrongUpload));
+    assert!(examples[0].detail.contains("byte 77 "), "{examples:?}");
+    assert!(examples[0].request.starts_with("POST ") && examples[0].request.ends_with(&path), "{examples:?}");
+    assert!(examples[2].detail.starts_with("0 bytes "), "{examples:?}");
+}
+
+fn examples(events: &[Event]) -> Vec<&ErrorExample> {
+    let measured = events.iter().filter_map(|event| match event {
+        Event::Measured(Measured::Example(example)) => Some(&**example),
+        _ => None,
+    });
+    measured.collect()
+}
+
+#[test]
+fn a_post_that_comes_again_is_an_error_unless_its_robot_has_sent_it_again() {
+    let origins = start(lasting(), 2);
+    let path = path(&origins.shared, 1);
+    for (method, mark) in [
+        ("POST", "X-Assay: 1-1-0-0-o\r\n"),
+        ("POST", "X-Assay: 1-1-0-0-o1\r\n"),
+        ("POST", "X-Assay: 1-2-0-0-o\r\n"),
+        ("POST", "X-Assay: 1-1-0-0-o\r\n"),
+        ("POST", "X-Assay: 1-1-0-0-o1\r\n"),
+        ("PUT", "X-Assay: 1-3-0-0-o\r\n"),
+        ("PUT", "X-Assay: 1-3-0-0-o\r\n"),
+        ("GET", "X-Assay: 1-4-0-0-b\r\n"),
+        ("GET", "X-Assay: 1-4-0-0-b\r\n"),
+        ("POST", ""),
+        ("POST", ""),
+    ] {
+        let mut client = origins.connect();
+        client.send(&format!("{method} {path} HTTP/1.1\r\nHost: a\r\n{mark}Content-Length: 0\r\n\r\n"));
+        assert!(client.response(method).is_object(&origins.shared, 0, 1), "{method} {mark}");
+    }
+    let (counts, events) = origins.stop_and_tell();
+    assert_eq!((counts[0].repeated_posts, counts[0].requests), (2, 11));
+    let examples = examples(&events);
+    assert_eq!((examples.len(), examples[0].xact.as_str()), (2, "1.1.0"), "{examples:?}");
+    assert_eq!(examples[0].kind, ErrorKind::RepeatedPost);
 }

@@ -10,13 +10,35 @@ use assay_measurement::error_kind::{ErrorExample, ErrorKind};
 use assay_measurement::histogram::Histogram;
 use assay_measurement::interval::OriginInterval;
 use assay_workload::Universe;
+use thiserror::Error;
 
-use super::request::OriginRequest;
-use super::upload::WrongUpload;
+use super::request::{OriginRequest, RequestTarget};
 use crate::tally::method_name;
 
-/// Upper bound on the examples of wrong request bodies that a worker keeps in a run.
+/// Upper bound on the examples of each kind of error that a worker keeps in a run.
 const MOST_EXAMPLES: u32 = 3;
+
+/// Error in a request that only its origin can see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum RequestError {
+    #[error("the request body that reached the origin differs from byte {at} of {size_bytes} on")]
+    WrongByte { at: u64, size_bytes: u64 },
+    #[error("{received} bytes of the request body reached the origin, not {size_bytes}")]
+    WrongLength { received: u64, size_bytes: u64 },
+    #[error(
+        "the robot sent it once, and it reached the origin again {after_ms} ms later: a proxy must not repeat a POST on its own (RFC 9110, 9.2.2)"
+    )]
+    RepeatedPost { after_ms: u64 },
+}
+
+impl RequestError {
+    fn kind(self) -> ErrorKind {
+        match self {
+            RequestError::WrongByte { .. } | RequestError::WrongLength { .. } => ErrorKind::WrongUpload,
+            RequestError::RepeatedPost { .. } => ErrorKind::RepeatedPost,
+        }
+    }
+}
 
 /// Counts and times of one phase in the current interval.
 #[derive(Debug, Default)]
@@ -34,16 +56,16 @@ pub struct OriginTally {
     phases: Vec<Option<Box<OriginRecorder>>>,
     /// The phase of the latest request that named one: what names none is counted there.
     current: u16,
-    /// Wrong request bodies in the current interval, as examples.
+    /// Errors of requests in the current interval, as examples.
     examples: Vec<ErrorExample>,
     /// Examples so far.
-    example_count: u32,
+    example_counts: BTreeMap<ErrorKind, u32>,
 }
 
 impl OriginTally {
     pub fn new(phases: usize) -> Self {
         let phases = (0..phases.max(1)).map(|_| None).collect();
-        Self { phases, current: 0, examples: Vec::new(), example_count: 0 }
+        Self { phases, current: 0, examples: Vec::new(), example_counts: BTreeMap::new() }
     }
 
     /// True when the schedule has this phase.
@@ -75,45 +97,41 @@ impl OriginTally {
         self.recorder(self.current)
     }
 
-    /// Counts a request body that was not what its robot sends, and keeps the first ones for people to look at.
+    /// Counts an error of a request, and keeps the first ones of its kind for people to look at.
     #[cold]
-    pub fn wrong_upload(
+    pub fn count_error(
         &mut self,
         universe: &Universe,
         request: &OriginRequest,
-        wrong: &WrongUpload,
+        error: &RequestError,
         at_ms: u64,
     ) {
         let phase = request.phase(self);
-        self.recorder(phase).counts.wrong_uploads += 1;
-        if self.example_count == MOST_EXAMPLES {
+        let counts = &mut self.recorder(phase).counts;
+        match error {
+            RequestError::WrongByte { .. } | RequestError::WrongLength { .. } => counts.wrong_uploads += 1,
+            RequestError::RepeatedPost { .. } => counts.repeated_posts += 1,
+        }
+        let kind = error.kind();
+        let example_count = self.example_counts.entry(kind).or_default();
+        if *example_count == MOST_EXAMPLES {
             return;
         }
-        self.example_count += 1;
+        *example_count += 1;
         let xact = request.xact();
         let workload = universe.workload();
         let host = workload.origins.get(usize::from(request.origin)).map_or("", |origin| &origin.authority);
-        let detail = match wrong.byte {
-            Some(at) => format!(
-                "the request body that reached the origin differs from byte {at} of {} on",
-                wrong.size_bytes
-            ),
-            None => format!(
-                "{} bytes of the request body reached the origin, not {}",
-                wrong.length, wrong.size_bytes
-            ),
+        let path = match &request.target {
+            RequestTarget::Object { object, .. } => universe.path(object),
+            RequestTarget::Health | RequestTarget::Plain(_) => String::new(),
         };
         self.examples.push(ErrorExample {
-            kind: ErrorKind::WrongUpload,
+            kind,
             at_ms,
             phase: workload.schedule.phases.get(usize::from(phase)).map_or(String::new(), |p| p.name.clone()),
             xact: format!("{}.{}.{}", xact.robot, xact.number, xact.place),
-            request: format!(
-                "{} {host} with the body of {}",
-                method_name(request.method),
-                universe.path(&wrong.object)
-            ),
-            detail,
+            request: format!("{} http://{host}{path}", method_name(request.method)),
+            detail: error.to_string(),
         });
     }
 
@@ -131,8 +149,9 @@ impl OriginTally {
     /// Forgets everything: the run starts now.
     pub fn reset(&mut self) {
         self.phases.iter_mut().for_each(|recorder| *recorder = None);
-        (self.current, self.example_count) = (0, 0);
+        self.current = 0;
         self.examples.clear();
+        self.example_counts.clear();
     }
 }
 

@@ -2,10 +2,11 @@
 
 use assay_http::chunked::ChunkError;
 use assay_http::framing::{BodyDecoder, BodyFraming};
+use assay_workload::Universe;
 use assay_workload::body::{Body, Pool};
-use assay_workload::{Object, Universe};
 
 use super::request::{OriginRequest, RequestTarget};
+use super::tally::RequestError;
 
 /// Rest of a request body.
 #[derive(Debug)]
@@ -18,25 +19,11 @@ pub struct UploadCheck {
 /// The body that should come.
 #[derive(Debug)]
 struct ExpectedUpload {
-    object: Object,
     body: Body,
     /// Bytes that came so far.
     at: u64,
     /// Position of the first wrong byte.
     wrong_at: Option<u64>,
-}
-
-/// Difference between a request body and what its robot sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WrongUpload {
-    /// The object whose bytes should have come.
-    pub object: Object,
-    /// The first byte that differed; none: only the length is wrong.
-    pub byte: Option<u64>,
-    /// Bytes that came.
-    pub length: u64,
-    /// Bytes that should have come.
-    pub size_bytes: u64,
 }
 
 impl UploadCheck {
@@ -64,13 +51,13 @@ impl UploadCheck {
         self.body.is_done()
     }
 
-    /// Error of a complete body, if there is one.
-    pub fn wrong(&self) -> Option<WrongUpload> {
+    /// Error of a complete body.
+    pub fn error(&self) -> Option<RequestError> {
         let expected = self.expected.as_ref()?;
-        let (object, length, size_bytes) = (expected.object, expected.at, expected.body.size());
+        let (received, size_bytes) = (expected.at, expected.body.size());
         match expected.wrong_at {
-            Some(at) if at < size_bytes => Some(WrongUpload { object, byte: Some(at), length, size_bytes }),
-            _ if length != size_bytes => Some(WrongUpload { object, byte: None, length, size_bytes }),
+            Some(at) if at < size_bytes => Some(RequestError::WrongByte { at, size_bytes }),
+            _ if received != size_bytes => Some(RequestError::WrongLength { received, size_bytes }),
             _ => None,
         }
     }
@@ -80,9 +67,10 @@ impl ExpectedUpload {
     fn new(universe: &Universe, request: &OriginRequest) -> Option<Self> {
         let (RequestTarget::Object { .. }, Some(mark)) = (request.target, request.mark) else { return None };
         let id = universe.request_body(mark.xact, request.method, request.origin)?;
-        let object = universe.object(id);
-        Some(Self { object, body: universe.body(&object, 0), at: 0, wrong_at: None })
+        let body = universe.body(&universe.object(id), 0);
+        Some(Self { body, at: 0, wrong_at: None })
     }
+
     fn compare(&mut self, pool: &Pool, data: &[u8]) {
         if self.wrong_at.is_none() {
             self.wrong_at = self.body.matches(pool, self.at, data).err();

@@ -13,7 +13,8 @@ use tokio::net::TcpStream;
 
 use super::config::SharedOrigins;
 use super::head::DateWriters;
-use super::tally::{OriginSnapshot, OriginTally};
+use super::request::OriginRequest;
+use super::tally::{OriginSnapshot, OriginTally, RequestError};
 use assay_base::clock::monotonic_ns;
 use assay_net::byte_stream::{ByteStream, tls_error};
 use assay_net::rx_timestamps::ClockOffset;
@@ -124,6 +125,13 @@ pub struct AcceptedConnection {
 }
 
 impl WorkerState {
+    /// Counts an error of a request that came at `at_ns`.
+    #[cold]
+    pub fn count_error(&self, request: &OriginRequest, error: &RequestError, at_ns: u64) {
+        let at_ms = self.clock.get().since_start_us(at_ns) / 1000;
+        self.tally.borrow_mut().count_error(&self.shared.universe, request, error, at_ms);
+    }
+
     /// Must be called within the worker's runtime.
     pub fn new(shared: Arc<SharedOrigins>, spin_ns: u64) -> io::Result<Self> {
         let phases = shared.universe.workload().schedule.phases.len();

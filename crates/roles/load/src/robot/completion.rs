@@ -60,6 +60,12 @@ impl Worker {
         recorder.counts.unsure_outcomes += u64::from(basic && verdict.is_unsure);
         recorder.counts.unconfirmed_hits += u64::from(verdict.is_unconfirmed);
         recorder.counts.unattributed += u64::from(verdict.is_unattributed);
+        if let Some(changed) = verdict.changed_fields {
+            recorder.counts.compared_fields += 1;
+            for field in changed.names() {
+                *recorder.counts.changed_fields.entry(field.to_owned()).or_default() += 1;
+            }
+        }
         if basic && !caches {
             // A target that stores nothing: the ideal cache would say no to every one.
             recorder.counts.ideal_basic += 1;

@@ -106,9 +106,12 @@ impl Worker {
             }
             expects = may_expect_continue(xact, robot.version);
         }
+        let mark =
+            RequestMark { xact: xact.id, phase: xact.phase, kind: xact.kind(), attempt: xact.attempts };
+        xact.attempts = xact.attempts.saturating_add(1);
         let xact = &*xact;
         let request = OutgoingRequest {
-            mark: RequestMark { xact: xact.id, phase: xact.phase, kind: xact.kind() },
+            mark,
             method: xact.method,
             version: robot.version,
             object: &xact.object,

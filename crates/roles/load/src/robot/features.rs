@@ -65,9 +65,13 @@ impl RequestFeatures {
         }
         counts.redirected += u64::from(self.steps > 0);
         counts.logged_in += u64::from(self.challenges > 0 && kind != ResponseKind::Refused);
-        // An origin makes no fault for a request without a name.
-        let is_hidden = self.fault.is_some() && kind.is_object() && !verdict.is_unattributed;
-        counts.faults_hidden += u64::from(is_hidden);
+        if self.fault.is_some() && kind.is_object() {
+            // An origin injects no fault into a request that does not name itself.
+            match verdict.is_unattributed {
+                true => counts.faults_omitted += 1,
+                false => counts.faults_hidden += 1,
+            }
+        }
     }
 
     /// Appends the fields that it adds to the request, a line each.

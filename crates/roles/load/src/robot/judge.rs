@@ -12,11 +12,15 @@ use super::response_error::ResponseError;
 use super::setup::RobotSetup;
 use super::special::{self, MOST_STEPS, classify};
 use super::xact::Xact;
+use crate::cache_fields::{CacheFields, ChangedFields};
 use crate::check::{CheckError, CheckVerdict, ReceivedHead, judge_head, judge_status};
 use crate::tally::flights::OriginResidence;
 use assay_protocol::clock::RunClock;
 use assay_workload::mark::{ResponseMark, ResponseNote};
 use assay_workload::{Login, XactId};
+
+/// One response in so many has its fields for caches compared.
+const FIELDS_COMPARED_EVERY: u64 = 8;
 
 /// Judges the head of one response.
 #[derive(Debug)]
@@ -68,6 +72,7 @@ impl HeadJudge<'_> {
             }
             wrong => wrong,
         })?;
+        let verdict = CheckVerdict { changed_fields: self.changed_fields(head, response.mark), ..verdict };
         self.take_cookies(head);
         let origin_aborts =
             response.mark.is_some_and(|mark| matches!(mark.note, Some(ResponseNote::BreaksOff(_))));
@@ -100,6 +105,21 @@ impl HeadJudge<'_> {
             }),
             last_modified_s,
         }
+    }
+
+    /// Fields for caches that are not as the origin sent them; none: they are not compared. A target that changes them does so by
+    /// a rule, which some of its responses show as well as all.
+    fn changed_fields(&self, head: &ResponseHead<'_>, mark: Option<ResponseMark>) -> Option<ChangedFields> {
+        let XactId { robot, number, place } = self.xact.id;
+        let place = u64::from(robot).wrapping_add(number).wrapping_add(u64::from(place));
+        if !place.is_multiple_of(FIELDS_COMPARED_EVERY) || !self.setup.knows_cache_fields {
+            return None;
+        }
+        let made_s = (mark?.made_us / 1_000_000) as i64;
+        let life = self.setup.universe.life(&self.xact.object, made_s);
+        let sent = CacheFields::of_origin(self.xact.object.cachable, &life);
+        let received = CacheFields::of_head(head, self.clock.start_unix_s);
+        Some(received.changed_from(&sent, head.status == 304))
     }
 
     /// Instant of sending, in microseconds since the start of the run.

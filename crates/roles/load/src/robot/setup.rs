@@ -23,6 +23,7 @@ use assay_workload::{Object, ScheduleError, Timeline, Universe, UniverseError, U
 use thiserror::Error;
 
 use super::load_controller;
+use crate::cache_fields::sets_cache_fields;
 use crate::coded::CodedSizes;
 use crate::files::{WorkloadFileError, read_files};
 
@@ -120,6 +121,8 @@ pub struct RobotSetup {
     pub validation_updates: bool,
     /// The target passes on requests that say `no-cache`.
     pub reloads_reach_origin: bool,
+    /// The workload gives no response another field for caches, so each is known.
+    pub knows_cache_fields: bool,
     /// The times of xacts are to be joined with the waits of the target.
     pub joins_waits: bool,
     /// Requests of the group can be special whatever they request.
@@ -232,6 +235,7 @@ impl RobotSetup {
             caches: spec.behaviour.caches && !matches!(spec.target, Target::Direct { .. }),
             validation_updates: spec.behaviour.validation_updates,
             reloads_reach_origin: spec.behaviour.reloads_reach_origin,
+            knows_cache_fields: !sets_cache_fields(&workload),
             joins_waits: spec.joins_waits,
             special_groups: workload.robots.iter().map(RobotGroup::makes_special_requests).collect(),
             special_contents: workload.contents.iter().map(|content| content.specials().requests).collect(),

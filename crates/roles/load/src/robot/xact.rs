@@ -44,6 +44,8 @@ pub struct Xact {
     pub features: Option<Box<RequestFeatures>>,
     /// True if the object was requested before, by the stream.
     pub revisit: bool,
+    /// Times that its request was written.
+    pub attempts: u16,
     /// Times that the target did not act on the request.
     pub refusals: u8,
     /// Body of a POST.
@@ -92,6 +94,7 @@ impl Xact {
             basic: true,
             features: None,
             revisit: false,
+            attempts: 0,
             refusals: 0,
             post_body: None,
             since_s: None,
