@@ -1,6 +1,6 @@
 //! Surroundings of an intermediary under test: a [`Server`] behind it that responds as it is told, [`Client`]s before it that send bytes as
 //! they are given, and patience that ends. All on the one runtime of [`run`], with the intermediary between them. And a place for a real
-//! [`Browser`], with what tests of [`pages`] need; a checker of servers of HTTP/2 ([`h2spec`]); [`fixture`]s that many tests share, and a
+//! [`Browser`], with what tests of [`pages`] need; a checker of servers of HTTP/2 ([`h2spec`]), and of documents ([`violations`]); [`fixture`]s that many tests share, and a
 //! [`corpus`] of wrong messages.
 //!
 //! *Does not:* simulate an origin (that is `assay-load`), measure, or run outside tests: what surprises it, panics.
@@ -14,6 +14,7 @@ mod elsewhere;
 pub mod fixture;
 pub mod pages;
 mod real;
+mod schema;
 mod server;
 
 use std::future::Future;
@@ -28,6 +29,7 @@ pub use checker::h2spec;
 pub use client::{Client, Response};
 pub use elsewhere::{elsewhere, response_to};
 pub use real::{python, skip};
+pub use schema::violations;
 pub use server::{Part, Seen, Server, ok, pause_ms, send};
 
 /// No test takes this long unless it hangs.

@@ -11,9 +11,8 @@ use assay_conform::run::Outcome;
 use assay_conform::suite::{BUNDLED, Suite};
 use assay_conform::verdict::{Judgement, TryCounts, Verdict};
 use assay_conform::{known, show};
+use assay_testbed::violations;
 use serde_json::Value;
-
-use crate::schema::errors;
 
 fn reference(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference").join(name)
@@ -73,7 +72,7 @@ fn the_document_is_what_its_schema_says() {
     let schema = Document::json_schema();
     let document = document();
     let json = document.to_json().unwrap();
-    assert_eq!(errors(&schema, &serde_json::from_str(&json).unwrap()), Vec::<String>::new());
+    assert_eq!(violations(&schema, &serde_json::from_str(&json).unwrap()), Vec::<String>::new());
     assert_eq!(Document::from_json(&json).unwrap(), document);
     assert!(
         Document::from_json(&json.replace("assay-conform/1", "other/9"))
@@ -191,12 +190,12 @@ fn every_bundled_file_is_what_the_schema_of_case_files_says() {
         serde_json::from_str(&std::fs::read_to_string(reference("case.schema.json")).unwrap()).unwrap();
     for (name, text) in BUNDLED {
         let table: toml::Table = toml::from_str(text).unwrap();
-        let found = errors(&schema, &serde_json::to_value(table).unwrap());
+        let found = violations(&schema, &serde_json::to_value(table).unwrap());
         assert!(found.is_empty(), "{name}: {found:#?}");
     }
     for wrong in ["topic = \"t\"", "topic = \"t\"\ncase = [{ name = \"A b\" }]", "topic = \"t\"\nother = 1"] {
         let table: toml::Table = toml::from_str(wrong).unwrap();
-        assert!(!errors(&schema, &serde_json::to_value(table).unwrap()).is_empty(), "{wrong}");
+        assert!(!violations(&schema, &serde_json::to_value(table).unwrap()).is_empty(), "{wrong}");
     }
 }
 

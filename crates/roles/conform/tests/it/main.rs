@@ -1,4 +1,3 @@
 //! The forms of results and of case files.
 
 mod forms;
-mod schema;

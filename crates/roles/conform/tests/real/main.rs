@@ -5,6 +5,4 @@ mod built_in;
 mod careless;
 mod mutants;
 mod relay;
-#[path = "../it/schema.rs"]
-mod schema;
 mod targets;

@@ -9,13 +9,13 @@ use assay_conform::origin::Origin;
 use assay_conform::run::{Http2, Outcome, Target, run};
 use assay_conform::suite::Suite;
 use assay_conform::verdict::Verdict;
+use assay_testbed::violations;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{LocalSet, spawn_local};
 
 use crate::mutants::{TextEdit, on_text, without};
 use crate::relay::{message, relay};
-use crate::schema::errors;
 
 /// Runs a test's future as the command does.
 pub fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
@@ -70,7 +70,7 @@ fn what_is_seen_of_a_target_is_a_document_as_its_schema_says() {
         let mut document = Document::new("0", 1);
         document.add(TargetInfo::default(), &tried(&names, true, |origin| origin).await);
         let json = document.to_json().unwrap();
-        let found = errors(&Document::json_schema(), &serde_json::from_str(&json).unwrap());
+        let found = violations(&Document::json_schema(), &serde_json::from_str(&json).unwrap());
         assert!(found.is_empty() && json.contains("\"exchanges\""), "{found:?} {json}");
         assert_eq!(Document::from_json(&json).unwrap(), document);
     });

@@ -12,6 +12,7 @@ use assay_load::replay::{
     drive,
 };
 use assay_testbed::elsewhere;
+use assay_testbed::violations;
 
 use crate::replay::harness::{combined, list, log, options, replay};
 use crate::replay::recorder::{CheckedRequest, Server};
@@ -161,13 +162,12 @@ fn being_stopped_ends_it_and_says_so() {
 
 #[test]
 fn results_are_true_to_their_schema() {
-    let validator = jsonschema::validator_for(&ReplayResults::json_schema()).unwrap();
     let results = ReplayResults {
         schema: assay_load::replay::results::RESULTS_SCHEMA.into(),
         ..ReplayResults::default()
     };
     let value: serde_json::Value = serde_json::from_str(&results.to_json().unwrap()).unwrap();
-    assert!(validator.is_valid(&value));
+    assert_eq!(violations(&ReplayResults::json_schema(), &value), [""; 0]);
     assert!(results.to_terminal().contains("requests"));
 }
 
