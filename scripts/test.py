@@ -98,18 +98,18 @@ def cargo_test(tier):
 
 
 def main(tier, *filters):
-    # Beside other work, a build gets as much of the machine as it has jobs; by itself, it takes no longer with twice as many as processors. And a
-    # fourth of the time of the first tier, and three fourths of that of the second, are waiting (what is judged by its times runs alone).
-    at_once = str(2 * len(os.sched_getaffinity(0)))
+    processors = len(os.sched_getaffinity(0))
+    # Beside other work, a build gets as much of the machine as it has jobs; by itself, it takes no longer with more than processors.
     # With the programs that tests start. Everything in one command: what a library is compiled with depends on who uses it there, and for
     # the examples alone, all that is built with the C compiler, and what uses that, would be compiled a second time.
-    build = [CARGO, "test", "--quiet", "--workspace", "--no-run", "--jobs", at_once]
+    build = [CARGO, "test", "--quiet", "--workspace", "--no-run", "--jobs", str(processors + 6)]
     if code := subprocess.run(build, cwd=ROOT).returncode:
         return code
     program = nextest()
     if program is None:
         return cargo_test(tier)
-    code, results = run(program, tier, filters, "--test-threads", at_once)
+    # A fourth of the time of the first tier, and three fourths of that of the second, are waiting (what is judged by its times runs alone).
+    code, results = run(program, tier, filters, "--test-threads", str(2 * processors))
     failed = [test for test in results if not test.passed]
     # 100: tests failed. Any other code is an error of another kind, such as code that does not build.
     if code not in (0, 100) or (code == 100 and not failed):

@@ -530,6 +530,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn the_limit_lies_between_the_ends(start in 0.1..10.0_f64, factor in 0.01..100.0_f64) {
             let limit = start * factor;

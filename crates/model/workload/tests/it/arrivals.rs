@@ -112,7 +112,7 @@ fn a_queue_behind_the_stream_waits_as_theory_says() {
     // A server that takes 1 s for each request, at 90 % load. Mean wait: Pollaczek and Khinchine. The distribution:
     // Erlang's sum for a deterministic server.
     const LOAD: f64 = 0.9;
-    const ARRIVALS: usize = 3_000_000;
+    const ARRIVALS: usize = 1_000_000;
     let mean = LOAD / (2.0 * (1.0 - LOAD));
     let p99 = quantile(0.99, |wait| erlang(LOAD, wait));
     for (recurrence, seed) in [(0.0, 71), (0.3, 72), (0.55, 73), (0.95, 74)] {

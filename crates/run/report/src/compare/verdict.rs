@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_subject_against_itself_has_false_verdicts_no_more_often_than_the_stated_probability() {
         for repetitions in [3, 5, 10] {
-            let tables = 400;
+            let tables = 200;
             let wrong = false_verdicts(repetitions, tables) as f64;
             let expected = tables as f64 * ERROR_PROBABILITY;
             // Three standard deviations of a binomial count.

@@ -258,10 +258,10 @@ pub fn streams() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// So many cases, or as many as `PROPTEST_CASES` says if that is more; the same each time, unless `PROPTEST_RNG_SEED` says another seed.
-pub fn config(least: u32) -> Config {
+/// So many cases, unless `PROPTEST_CASES` says otherwise; the same each time, unless `PROPTEST_RNG_SEED` says another seed.
+pub fn config(cases: u32) -> Config {
     let usual = Config::default();
     let rng_seed = if usual.rng_seed == RngSeed::Random { RngSeed::Fixed(1) } else { usual.rng_seed };
-    let cases = usual.cases.max(least);
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { usual.cases } else { cases };
     Config { cases, rng_seed, failure_persistence: None, max_shrink_time: 60_000, ..usual }
 }

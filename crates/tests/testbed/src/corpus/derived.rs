@@ -12,8 +12,8 @@ use crate::corpus::ending::Ending;
 use crate::corpus::format::{Case, Pass};
 use crate::corpus::reader::{Taken, serve};
 
-/// So many streams in a test; `PROPTEST_CASES` says more.
-const LEAST: u32 = 300;
+/// Streams of requests in a test, unless `PROPTEST_CASES` says otherwise.
+const CASES: u32 = 100;
 
 const LONGEST: usize = 60_000;
 
@@ -41,7 +41,7 @@ const NOT_PASSED: &[&str] = &[
 /// Tries requests at random; `tried` says what was wrong with a case.
 pub fn requests(tried: impl Fn(&Case) -> Vec<String>) {
     let [streams_tried, passed, refused] = [const { Cell::new(0) }; 3];
-    proptest!(config(LEAST), |(bytes in streams())| {
+    proptest!(config(CASES), |(bytes in streams())| {
         let Some(case) = case(bytes) else { return Ok(()) };
         streams_tried.set(streams_tried.get() + 1);
         passed.set(passed.get() + case.passes.len());
@@ -56,9 +56,9 @@ pub fn requests(tried: impl Fn(&Case) -> Vec<String>) {
     assert!(passed > streams / 4 && refused > streams / 4, "the generator makes nothing of either kind");
 }
 
-/// So many requests at random, or more where `PROPTEST_CASES` says so, for those who judge by themselves what becomes of them.
-pub fn some(least: u32) -> Vec<Case> {
-    let config = config(least);
+/// So many requests at random, unless `PROPTEST_CASES` says otherwise, for those who judge by themselves what becomes of them.
+pub fn some(cases: u32) -> Vec<Case> {
+    let config = config(cases);
     let count = config.cases as usize;
     let mut runner = TestRunner::new(config);
     let made = std::iter::from_fn(|| streams().new_tree(&mut runner).ok()).map(|tree| tree.current());

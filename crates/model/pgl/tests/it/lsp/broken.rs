@@ -7,7 +7,7 @@ use assay_pgl::{FileError, Files, Listing};
 use serde_json::{Value, json};
 
 /// Variants that are tried.
-const VARIANTS: u64 = 1000;
+const VARIANTS: u64 = 300;
 
 /// A machine without files.
 struct NoFiles;
@@ -117,7 +117,7 @@ fn notify(server: &mut Server<NoFiles>, method: &str, params: Value) {
 }
 
 #[test]
-fn a_thousand_broken_variants_of_the_workloads_have_a_response_to_every_request() {
+fn broken_variants_of_the_workloads_have_a_response_to_every_request() {
     let mut server = Server::new(NoFiles, vec![]);
     send(&mut server, &json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} }));
     let workloads = workloads();
@@ -173,5 +173,6 @@ fn a_thousand_broken_variants_of_the_workloads_have_a_response_to_every_request(
         notify(&mut server, "textDocument/didClose", json!({ "textDocument": of }));
     }
     // Most are broken, and yet there is something to say about many.
-    assert!(wrong > 600 && hovers > 200 && offers > 200, "{wrong} {hovers} {offers}");
+    let least = VARIANTS as usize / 5;
+    assert!(wrong > 3 * least && hovers > least && offers > least, "{wrong} {hovers} {offers}");
 }
