@@ -1,12 +1,26 @@
 //! Decisions on adaptive load, as the robots' coordinator reports them and as the run directory keeps them.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::declared::{Kind, Measure, Value};
 use crate::series;
 
 /// A decision on adaptive load.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Decided {
     /// Another load factor.
@@ -21,16 +35,9 @@ pub enum Decided {
 }
 
 impl Decided {
-    pub const ALL: [Self; 4] = [Self::Load, Self::Population, Self::End, Self::Print];
-
     /// Name in records.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Load => "load",
-            Self::Population => "population",
-            Self::End => "end",
-            Self::Print => "print",
-        }
+        self.into()
     }
 }
 
@@ -42,8 +49,8 @@ impl Measure for Decided {
     }
 
     fn set(&mut self, value: Value<'_>) -> bool {
-        let named = Self::ALL.into_iter().find(|what| value == Value::Text(what.name()));
-        named.map(|what| *self = what).is_some()
+        let Value::Text(name) = value else { return false };
+        name.parse().map(|decided| *self = decided).is_ok()
     }
 }
 

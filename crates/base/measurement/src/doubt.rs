@@ -6,11 +6,25 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// Whose fault it is. What the workload or the target did wrong is a result, and no reason to doubt one.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    IntoStaticStr,
 )]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Blame {
     /// Robots, origins or the command itself.
@@ -23,17 +37,28 @@ pub enum Blame {
 impl Blame {
     /// The word used in documents.
     pub fn name(self) -> &'static str {
-        match self {
-            Blame::Assay => "assay",
-            Blame::Lab => "lab",
-        }
+        self.into()
     }
 }
 
 /// Every reason there is to doubt a run, worst first.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    IntoStaticStr,
+    VariantArray,
 )]
+#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Reason {
@@ -73,46 +98,9 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All reasons, worst first.
-    pub const ALL: [Reason; 16] = [
-        Reason::RoleFailed,
-        Reason::LabFailed,
-        Reason::Descriptors,
-        Reason::Ports,
-        Reason::Stalled,
-        Reason::Starved,
-        Reason::Saturated,
-        Reason::Late,
-        Reason::UnsentLate,
-        Reason::AcceptBacklog,
-        Reason::SocketMemory,
-        Reason::Retransmissions,
-        Reason::Stolen,
-        Reason::Unquiet,
-        Reason::NearLimit,
-        Reason::SamplesDropped,
-    ];
-
     /// The word used in documents.
     pub fn name(self) -> &'static str {
-        match self {
-            Reason::RoleFailed => "role-failed",
-            Reason::LabFailed => "lab-failed",
-            Reason::Descriptors => "descriptors",
-            Reason::Ports => "ports",
-            Reason::Stalled => "stalled",
-            Reason::Starved => "starved",
-            Reason::Saturated => "saturated",
-            Reason::Late => "late",
-            Reason::UnsentLate => "unsent-late",
-            Reason::AcceptBacklog => "accept-backlog",
-            Reason::SocketMemory => "socket-memory",
-            Reason::Retransmissions => "retransmissions",
-            Reason::Stolen => "stolen",
-            Reason::Unquiet => "unquiet",
-            Reason::NearLimit => "near-limit",
-            Reason::SamplesDropped => "samples-dropped",
-        }
+        self.into()
     }
 
     pub fn blame(self) -> Blame {
@@ -267,15 +255,15 @@ mod tests {
 
     #[test]
     fn names_in_documents_are_names_in_code() {
-        for reason in Reason::ALL {
+        for &reason in Reason::VARIANTS {
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.name());
         }
-        assert!(Reason::ALL.is_sorted());
+        assert!(Reason::VARIANTS.is_sorted());
     }
 
     #[test]
     fn a_doubt_says_what_was_seen_why_it_matters_and_what_to_do() {
-        for reason in Reason::ALL {
+        for &reason in Reason::VARIANTS {
             let doubt = Doubt::serious(reason, "seen");
             assert_eq!((doubt.seen.as_str(), doubt.why.as_str()), ("seen", reason.why()));
             assert!(!doubt.advice.is_empty());

@@ -1,158 +1,95 @@
 //! Everything that can be wrong with an xact, each under its own name.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The class of an error. The order is the order of tables; names are part of the JSON document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ErrorKind {
+/// Declares [`ErrorKind`]: a row holds a kind, the plural by which a verdict counts it, and its meaning for the users of the target.
+macro_rules! error_kinds {
+    ($($kind:ident $plural:literal $meaning:literal)*) => {
+        /// The class of an error. The order is the order of tables; names are part of the JSON document.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+        #[serde(rename_all = "snake_case")]
+        #[strum(serialize_all = "snake_case")]
+        pub enum ErrorKind {
+            $(#[doc = $meaning] $kind,)*
+        }
+
+        impl ErrorKind {
+            /// Requests that ended so, behind their number.
+            pub fn plural(self) -> &'static str {
+                match self {
+                    $(ErrorKind::$kind => $plural,)*
+                }
+            }
+
+            /// Meaning for the users of the target, in a sentence.
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $(ErrorKind::$kind => $meaning,)*
+                }
+            }
+        }
+    };
+}
+
+error_kinds! {
     // Content: the response is not the object that was requested.
-    /// The response carries no id of our origins: not a response of theirs, or the proxy dropped it.
-    Foreign,
-    /// Another object was delivered.
-    WrongObject,
-    /// `Content-Length`, or the length received in full, is not the object's.
-    WrongLength,
-    /// Body bytes differ from the object's.
-    WrongBytes,
-    /// The connection ended before the body did.
-    TruncatedBody,
-    /// A version that never was, or that is not yet.
-    WrongVersion,
-    /// 304 to a request that was not conditional, or though the object is newer than the date requested.
-    WrongNotModified,
-    /// A status that is neither an error (400 to 599) nor possible for the request, such as 206 without a range.
-    WrongStatus,
-    /// The body is in a coding that the request did not ask for.
-    UnrequestedCoding,
+    Foreign "without X-Assay of our origins"
+        "The response did not come from the origins of this run (a page of the target, most likely), or the target has dropped their X-Assay."
+    WrongObject "wrong objects" "Another object came than was requested."
+    WrongLength "wrong lengths" "Content-Length, or the length received in full, is not the object's."
+    WrongBytes "with wrong bytes" "The response was as long as it should be, and not the same: bytes were damaged."
+    TruncatedBody "truncated bodies" "The connection ended before the body did."
+    WrongVersion "wrong versions" "The response was of a version that the object never had, or no longer should have."
+    WrongNotModified "wrong 304s"
+        "A 304 to a request that was not conditional, or the robot was told to keep what it had though the object had changed."
+    WrongStatus "wrong statuses"
+        "The status is not the one that the origin sent, or it is no error and does not fit the request, such as 206 to a request without Range."
+    UnrequestedCoding "unrequested codings" "The body is in a coding that the robot did not ask for."
     // Caching: the response may not be served.
-    /// Served from the store after it had expired.
-    Stale,
-    /// A reload was served without a request to the origin.
-    HitOnReload,
-    /// A response that may not be stored was served from the store.
-    HitOnUncachable,
-    /// A stored response was served to a request that differs from its own in a field that `Vary` names.
-    WrongVariant,
+    Stale "stale responses" "The response had expired before it was served, and no origin had confirmed it."
+    HitOnReload "hits on a reload" "The robot requested a fresh response and got one from the store."
+    HitOnUncachable "hits on what may not be stored" "A response that no cache may store was stored, and served to another request."
+    WrongVariant "wrong variants"
+        "A stored response was used for a request that differs, in a field named by Vary, from the one it was fetched for."
     // Protocol.
-    /// An error (4xx or 5xx) in place of the object.
-    ErrorStatus,
-    /// Bytes that are not HTTP, or heads over the limit.
-    Malformed,
-    /// Bytes after the end of the response.
-    ExtraBytes,
-    /// A request body that reached its origin and was not what the robot had sent.
-    WrongUpload,
-    /// A POST that its robot sent once reached its origin again.
-    RepeatedPost,
+    ErrorStatus "error statuses" "The client got an error (4xx or 5xx) that the workload did not ask the origin for."
+    Malformed "malformed responses" "Bytes that are not HTTP, or a head over the limit."
+    ExtraBytes "with extra bytes" "Bytes after the end of the response."
+    WrongUpload "request bodies changed on the way"
+        "The origin got another request body than the robot had sent: longer, shorter, or with other bytes."
+    RepeatedPost "repeated POSTs"
+        "The origin got a POST again that the robot had sent once: an order would have been placed twice."
     // Transport.
-    /// The target did not accept the connection.
-    ConnectFailed,
-    /// The certificate of the target was expired, or not valid yet.
-    TlsCertificateExpired,
-    /// The certificate of the target is for another name.
-    TlsCertificateName,
-    /// The certificate of the target is of no trusted authority, or not acceptable.
-    TlsCertificateUntrusted,
-    /// The target and the robot have no version of TLS, cipher suite or application protocol in common.
-    TlsNoCommonParameters,
-    /// The target does not speak TLS.
-    TlsNotSpoken,
-    /// TLS failed in another way.
-    TlsFailed,
-    /// A body that ends with its connection was cut off: there was no `close_notify`.
-    TlsTruncated,
-    /// The target reset a stream of HTTP/2 before a response began, for another reason than that it did nothing for the request.
-    StreamReset,
-    /// The connection was reset or closed before a response began (after one retry on a fresh connection).
-    ConnectionLost,
-    /// No complete response in time.
-    TimedOut,
-    /// The robot's waiting queue was full.
-    QueueOverflow,
+    ConnectFailed "failed connects" "No connection could be made: the target refused, or did not listen."
+    TlsCertificateExpired "expired certificates" "The certificate of the target was expired, or not valid yet."
+    TlsCertificateName "certificates for another name" "The certificate of the target was for another name."
+    TlsCertificateUntrusted "untrusted certificates"
+        "No authority that robots trust had signed the certificate of the target, or it was not acceptable."
+    TlsNoCommonParameters "without common TLS parameters"
+        "The target and the robots have no version of TLS, cipher suite or application protocol in common."
+    TlsNotSpoken "without TLS on the other side" "The target does not speak TLS where robots connected."
+    TlsFailed "failed TLS handshakes or records" "The TLS handshake failed in another way, or a record was damaged."
+    TlsTruncated "cut off without close_notify"
+        "The body ends with the connection, and that ended without close_notify: nobody can tell whether all of it came."
+    StreamReset "reset streams"
+        "The target reset the stream of HTTP/2 before a response, and not because it had done nothing for the request."
+    ConnectionLost "lost connections" "The connection ended before a response began, after one retry on a fresh connection."
+    TimedOut "timed out" "No complete response came in time."
+    QueueOverflow "over the waiting limit"
+        "More requests waited for a connection than the workload allows: the target is far behind."
     // Assay's own limits: they say nothing of the target.
-    /// No source port was left.
-    PortsExhausted,
-    /// No file descriptor was left.
-    DescriptorsExhausted,
+    PortsExhausted "without a source port (Assay's limit)"
+        "Assay itself had no source port left: it says nothing about the target."
+    DescriptorsExhausted "without a file descriptor (Assay's limit)"
+        "Assay itself had no file descriptor left: it says nothing about the target."
 }
 
 impl ErrorKind {
-    /// All kinds, in table order.
-    pub const ALL: [ErrorKind; 32] = [
-        ErrorKind::Foreign,
-        ErrorKind::WrongObject,
-        ErrorKind::WrongLength,
-        ErrorKind::WrongBytes,
-        ErrorKind::TruncatedBody,
-        ErrorKind::WrongVersion,
-        ErrorKind::WrongNotModified,
-        ErrorKind::WrongStatus,
-        ErrorKind::UnrequestedCoding,
-        ErrorKind::Stale,
-        ErrorKind::HitOnReload,
-        ErrorKind::HitOnUncachable,
-        ErrorKind::WrongVariant,
-        ErrorKind::ErrorStatus,
-        ErrorKind::Malformed,
-        ErrorKind::ExtraBytes,
-        ErrorKind::WrongUpload,
-        ErrorKind::RepeatedPost,
-        ErrorKind::ConnectFailed,
-        ErrorKind::TlsCertificateExpired,
-        ErrorKind::TlsCertificateName,
-        ErrorKind::TlsCertificateUntrusted,
-        ErrorKind::TlsNoCommonParameters,
-        ErrorKind::TlsNotSpoken,
-        ErrorKind::TlsFailed,
-        ErrorKind::TlsTruncated,
-        ErrorKind::StreamReset,
-        ErrorKind::ConnectionLost,
-        ErrorKind::TimedOut,
-        ErrorKind::QueueOverflow,
-        ErrorKind::PortsExhausted,
-        ErrorKind::DescriptorsExhausted,
-    ];
-
     /// The name used in JSON and tables.
     pub fn name(self) -> &'static str {
-        match self {
-            ErrorKind::Foreign => "foreign",
-            ErrorKind::WrongObject => "wrong_object",
-            ErrorKind::WrongLength => "wrong_length",
-            ErrorKind::WrongBytes => "wrong_bytes",
-            ErrorKind::TruncatedBody => "truncated_body",
-            ErrorKind::WrongVersion => "wrong_version",
-            ErrorKind::WrongNotModified => "wrong_not_modified",
-            ErrorKind::WrongStatus => "wrong_status",
-            ErrorKind::UnrequestedCoding => "unrequested_coding",
-            ErrorKind::Stale => "stale",
-            ErrorKind::HitOnReload => "hit_on_reload",
-            ErrorKind::HitOnUncachable => "hit_on_uncachable",
-            ErrorKind::WrongVariant => "wrong_variant",
-            ErrorKind::ErrorStatus => "error_status",
-            ErrorKind::Malformed => "malformed",
-            ErrorKind::ExtraBytes => "extra_bytes",
-            ErrorKind::WrongUpload => "wrong_upload",
-            ErrorKind::RepeatedPost => "repeated_post",
-            ErrorKind::ConnectFailed => "connect_failed",
-            ErrorKind::TlsCertificateExpired => "tls_certificate_expired",
-            ErrorKind::TlsCertificateName => "tls_certificate_name",
-            ErrorKind::TlsCertificateUntrusted => "tls_certificate_untrusted",
-            ErrorKind::TlsNoCommonParameters => "tls_no_common_parameters",
-            ErrorKind::TlsNotSpoken => "tls_not_spoken",
-            ErrorKind::TlsFailed => "tls_failed",
-            ErrorKind::TlsTruncated => "tls_truncated",
-            ErrorKind::StreamReset => "stream_reset",
-            ErrorKind::ConnectionLost => "connection_lost",
-            ErrorKind::TimedOut => "timed_out",
-            ErrorKind::QueueOverflow => "queue_overflow",
-            ErrorKind::PortsExhausted => "ports_exhausted",
-            ErrorKind::DescriptorsExhausted => "descriptors_exhausted",
-        }
+        self.into()
     }
 
     /// True where a response was not the object that was requested, whole and as the origin made it. Not all of it is the
@@ -201,12 +138,6 @@ impl ErrorKind {
     }
 }
 
-impl fmt::Display for ErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// One error, kept so that a person can look at it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorExample {
@@ -226,10 +157,12 @@ pub struct ErrorExample {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray;
+
     use super::*;
 
     fn names_of(class: fn(ErrorKind) -> bool) -> Vec<&'static str> {
-        ErrorKind::ALL.into_iter().filter(|kind| class(*kind)).map(ErrorKind::name).collect()
+        ErrorKind::VARIANTS.iter().copied().filter(|kind| class(*kind)).map(ErrorKind::name).collect()
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Faults of origins on purpose: planned by a workload, named in records.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 /// A fault on purpose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum PlannedFault {
     /// An error status in place of the object.
     Status,
@@ -16,27 +19,8 @@ pub enum PlannedFault {
 }
 
 impl PlannedFault {
-    pub const ALL: [PlannedFault; 5] = [
-        PlannedFault::Status,
-        PlannedFault::Reset,
-        PlannedFault::Expired,
-        PlannedFault::SlowStart,
-        PlannedFault::SlowBody,
-    ];
-
     /// The name used in tables.
     pub fn name(self) -> &'static str {
-        match self {
-            PlannedFault::Status => "status",
-            PlannedFault::Reset => "reset",
-            PlannedFault::Expired => "expired",
-            PlannedFault::SlowStart => "slow_start",
-            PlannedFault::SlowBody => "slow_body",
-        }
-    }
-
-    /// The fault with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|fault| fault.name() == name)
+        self.into()
     }
 }

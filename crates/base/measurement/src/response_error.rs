@@ -2,9 +2,26 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Why there was no whole response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseError {
     /// No connection.
@@ -28,36 +45,8 @@ pub enum ResponseError {
 }
 
 impl ResponseError {
-    /// All errors, in table order.
-    pub const ALL: [ResponseError; 9] = [
-        ResponseError::Refused,
-        ResponseError::Reset,
-        ResponseError::TimedOut,
-        ResponseError::Garbage,
-        ResponseError::Truncated,
-        ResponseError::TooLong,
-        ResponseError::ExtraBytes,
-        ResponseError::ClientGone,
-        ResponseError::Tls,
-    ];
-
     /// Name in tables and documents.
     pub fn name(self) -> &'static str {
-        match self {
-            ResponseError::Refused => "refused",
-            ResponseError::Reset => "reset",
-            ResponseError::TimedOut => "timed_out",
-            ResponseError::Garbage => "garbage",
-            ResponseError::Truncated => "truncated",
-            ResponseError::TooLong => "too_long",
-            ResponseError::ExtraBytes => "extra_bytes",
-            ResponseError::ClientGone => "client_gone",
-            ResponseError::Tls => "tls",
-        }
-    }
-
-    /// The error of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|error| error.name() == name)
+        self.into()
     }
 }

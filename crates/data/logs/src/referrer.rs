@@ -1,8 +1,11 @@
 //! Where requests come from, by what their `Referer` says: a site, or nothing.
 
+use strum::{IntoStaticStr, VariantArray};
+
 use crate::access::{authority, strip_default_port};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 #[repr(u8)]
 pub enum ReferrerKind {
     /// The request has none.
@@ -12,23 +15,13 @@ pub enum ReferrerKind {
     /// Another host; any host where the log does not say which was requested.
     Site,
     /// A text that is no URL with a host.
+    #[strum(serialize = "no-url")]
     Other,
 }
 
-pub const REFERRER_KINDS: usize = 4;
-
 impl ReferrerKind {
-    /// All of them, in the order in which they are shown.
-    pub const ALL: [ReferrerKind; REFERRER_KINDS] =
-        [ReferrerKind::None, ReferrerKind::SameHost, ReferrerKind::Site, ReferrerKind::Other];
-
     pub fn name(self) -> &'static str {
-        match self {
-            ReferrerKind::None => "none",
-            ReferrerKind::SameHost => "same-host",
-            ReferrerKind::Site => "site",
-            ReferrerKind::Other => "no-url",
-        }
+        self.into()
     }
 }
 

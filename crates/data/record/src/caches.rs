@@ -6,6 +6,7 @@
 //! seen.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::dir::{RunDir, RunDirError};
 use crate::file;
@@ -72,7 +73,21 @@ pub enum Seen {
 }
 
 /// Source of a response according to the caches' logs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// The store of the cache that got the request.
@@ -97,19 +112,10 @@ pub enum Source {
 }
 
 impl Source {
-    /// All, in the order in which they are shown.
-    pub const ALL: [Source; 10] = [
-        Source::Local,
-        Source::Joined,
-        Source::Sibling,
-        Source::Parent,
-        Source::ThroughParent,
-        Source::Revalidated,
-        Source::Origin,
-        Source::Failed,
-        Source::Unsaid,
-        Source::Unlogged,
-    ];
+    /// Name in documents.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 
     /// Whether some cache had the response: a hit or collapsed to a robot.
     pub fn is_hit(self) -> bool {

@@ -2,12 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// Name of the file in a run directory.
 pub const FILE: &str = "peak.json";
 
 /// What became of a step.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum StepOutcome {
     /// The promise was kept, whatever Assay and the machine did: every part of it holds everywhere in the interval of its number.
@@ -22,11 +24,7 @@ pub enum StepOutcome {
 impl StepOutcome {
     /// In a word.
     pub fn name(self) -> &'static str {
-        match self {
-            StepOutcome::Kept => "kept",
-            StepOutcome::Broken => "broken",
-            StepOutcome::Undecided => "undecided",
-        }
+        self.into()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::columns::{self, XACTS};
+use crate::columns::XACTS;
 use crate::dir::RunDirError;
 use crate::table::{Cell, FileError, Table, TableWriter};
 use assay_measurement::outcome::Outcome;
@@ -90,16 +90,16 @@ fn read_row(table: &Table, row: usize) -> Result<XactRow, FileError> {
         first_byte_us: table.opt_int("first_byte_us", row)?,
         last_byte_us: table.opt_int("last_byte_us", row)?,
         outcome: known("outcome")?
-            .map(|name| Outcome::from_name(name).ok_or_else(|| table.unknown("outcome", name)))
+            .map(|name| name.parse().map_err(|_| table.unknown("outcome", name)))
             .transpose()?,
         error: known("error")?
-            .map(|name| columns::error_kind(name).ok_or_else(|| table.unknown("error", name)))
+            .map(|name| name.parse().map_err(|_| table.unknown("error", name)))
             .transpose()?,
         status: table.opt_uint("status", row)?.map(|v| table.narrow("status", v)).transpose()?,
         body_bytes: table.count("body_bytes", row)?,
         connection: table.opt_uint("connection", row)?.map(|v| table.narrow("connection", v)).transpose()?,
         fault: known("fault")?
-            .map(|name| PlannedFault::from_name(name).ok_or_else(|| table.unknown("fault", name)))
+            .map(|name| name.parse().map_err(|_| table.unknown("fault", name)))
             .transpose()?,
         fault_met: table.bool("fault_met", row)?,
     })
@@ -107,6 +107,8 @@ fn read_row(table: &Table, row: usize) -> Result<XactRow, FileError> {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray;
+
     use super::*;
     use crate::table::{ROWS_PER_GROUP, partial_path};
     use assay_measurement::error_kind::ErrorKind;
@@ -136,7 +138,7 @@ mod tests {
             status: sent.map(|_| 200),
             body_bytes: number * 10,
             connection: sent.map(|_| 9),
-            fault: PlannedFault::ALL.get(number as usize % 7).copied(),
+            fault: PlannedFault::VARIANTS.get(number as usize % 7).copied(),
             fault_met: number.is_multiple_of(3),
         }
     }

@@ -1,5 +1,7 @@
 //! Targets against cases: where they disagree, what fails, and how many cases have which verdict.
 
+use strum::VariantArray;
+
 use std::collections::BTreeMap;
 
 use crate::case::Level;
@@ -45,7 +47,7 @@ fn row<'d>(document: &'d Document, results: &[&'d CaseResult]) -> Option<Row<'d>
 /// Numbers of a target: for each level, how many cases have each verdict.
 pub fn counts(document: &Document, target: &str) -> Vec<(Level, Vec<(Verdict, usize)>)> {
     let of = |level: Level| {
-        let all = Verdict::ALL.iter().map(|&verdict| (verdict, document.count(target, level, verdict)));
+        let all = Verdict::VARIANTS.iter().map(|&verdict| (verdict, document.count(target, level, verdict)));
         all.filter(|(_, count)| *count > 0).collect()
     };
     Level::ALL.into_iter().map(|level| (level, of(level))).collect()
@@ -54,10 +56,10 @@ pub fn counts(document: &Document, target: &str) -> Vec<(Level, Vec<(Verdict, us
 /// Decided cases of a level: `(holds, decided, all)`.
 pub fn share(document: &Document, target: &str, level: Level) -> (usize, usize, usize) {
     let of = |is_counted: fn(Verdict) -> bool| {
-        Verdict::ALL
-            .into_iter()
-            .filter(|verdict| is_counted(*verdict))
-            .map(|verdict| document.count(target, level, verdict))
+        Verdict::VARIANTS
+            .iter()
+            .filter(|verdict| is_counted(**verdict))
+            .map(|verdict| document.count(target, level, *verdict))
             .sum()
     };
     (of(Verdict::holds), of(Verdict::is_decided), of(|_| true))

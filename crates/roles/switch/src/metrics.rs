@@ -12,6 +12,7 @@ use assay_net::connection::Resources;
 use assay_net::connection_limit::{ConnectionLimit, ConnectionSlot};
 use assay_net::exchange::{self, AfterResponse, ClientLimits, Exchange, Handler, Refusal, Request};
 use assay_net::listen::accept;
+use strum::VariantArray;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::reason::{NoServerReason, RefusalReason};
@@ -63,12 +64,12 @@ fn families(all: &SwitchSnapshot, readers: ReaderCounts) -> Vec<Family> {
         by_reason(
             "switch_refused",
             "Requests that were refused: malformed, too large, too slow, or of a kind that is not served",
-            RefusalReason::ALL.map(|reason| (reason.name(), all.refused_as(reason))),
+            |reason: RefusalReason| all.refused_as(reason),
         ),
         by_reason(
             "switch_no_server",
             "Requests, and connections of layer 4, that got no server",
-            NoServerReason::ALL.map(|reason| (reason.name(), all.no_server_as(reason))),
+            |reason: NoServerReason| all.no_server_as(reason),
         ),
         counter(
             "switch_left",
@@ -96,12 +97,17 @@ fn families(all: &SwitchSnapshot, readers: ReaderCounts) -> Vec<Family> {
 }
 
 /// A counter with one series per reason, including reasons that did not occur.
-fn by_reason<const N: usize>(stem: &'static str, help: &'static str, counts: [(&str, u64); N]) -> Family {
-    let sample = |(reason, count): (&str, u64)| Sample {
-        labels: vec![("reason", reason.to_owned())],
-        value: Value::Count(count),
+/// One sample of each reason, which `count` counts.
+fn by_reason<R: VariantArray + Copy + Into<&'static str>>(
+    stem: &'static str,
+    help: &'static str,
+    count: impl Fn(R) -> u64,
+) -> Family {
+    let sample = |reason: &R| Sample {
+        labels: vec![("reason", Into::<&str>::into(*reason).to_owned())],
+        value: Value::Count(count(*reason)),
     };
-    let samples = counts.map(sample).into();
+    let samples = R::VARIANTS.iter().map(sample).collect();
     Family { kind: Kind::Counter, stem, unit: Unit::None, help: help.into(), samples }
 }
 

@@ -4,10 +4,12 @@
 use assay_http::head::HeadError;
 use assay_http::target::TargetError;
 use assay_net::exchange;
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::request::RequestRefusal;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum RefusalReason {
     /// Not HTTP, or an invalid target or host.
     Malformed,
@@ -26,30 +28,9 @@ pub enum RefusalReason {
 }
 
 impl RefusalReason {
-    pub const COUNT: usize = 8;
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Malformed,
-        Self::AmbiguousFraming,
-        Self::HeadTooLong,
-        Self::TooManyFields,
-        Self::BodyTooLong,
-        Self::TooSlow,
-        Self::NotServed,
-        Self::TooMany,
-    ];
-
     /// Label in counters.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Malformed => "malformed",
-            Self::AmbiguousFraming => "ambiguous_framing",
-            Self::HeadTooLong => "head_too_long",
-            Self::TooManyFields => "too_many_fields",
-            Self::BodyTooLong => "body_too_long",
-            Self::TooSlow => "too_slow",
-            Self::NotServed => "not_served",
-            Self::TooMany => "too_many",
-        }
+        self.into()
     }
 }
 
@@ -89,7 +70,8 @@ impl From<HeadError> for RefusalReason {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum NoServerReason {
     /// No server of the group is available.
     Unavailable,
@@ -100,30 +82,8 @@ pub enum NoServerReason {
 }
 
 impl NoServerReason {
-    pub const COUNT: usize = 3;
-    pub const ALL: [Self; Self::COUNT] = [Self::Unavailable, Self::QueueFull, Self::QueueTimeout];
-
     /// Label in counters.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Unavailable => "unavailable",
-            Self::QueueFull => "queue_full",
-            Self::QueueTimeout => "queue_timeout",
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reasons_are_in_their_order_and_each_has_a_name_of_its_own() {
-        assert!(RefusalReason::ALL.iter().enumerate().all(|(index, &reason)| reason as usize == index));
-        assert!(NoServerReason::ALL.iter().enumerate().all(|(index, &reason)| reason as usize == index));
-        let mut names: Vec<&str> = RefusalReason::ALL.map(RefusalReason::name).to_vec();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), RefusalReason::COUNT);
+        self.into()
     }
 }

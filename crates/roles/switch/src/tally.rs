@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use assay_net::http2::RefusalCounts;
 use serde::Serialize;
+use strum::VariantArray;
 
 use crate::reason::{NoServerReason, RefusalReason};
 
@@ -154,9 +155,9 @@ pub struct LiveCounts {
     pub in_flight: Cell<u32>,
     /// Refused requests by reason. HTTP/2 requests refused before any handler saw them are counted elsewhere
     /// ([`assay_net::connection::Resources::refusals`]).
-    pub refused: [Cell<u64>; RefusalReason::COUNT],
+    pub refused: [Cell<u64>; RefusalReason::VARIANTS.len()],
     /// Requests, and layer-4 connections, that got no server, by reason.
-    pub no_server: [Cell<u64>; NoServerReason::COUNT],
+    pub no_server: [Cell<u64>; NoServerReason::VARIANTS.len()],
     /// Requests whose client went away before the server responded.
     pub left: Cell<u64>,
     /// Connections opened to servers.
@@ -171,7 +172,7 @@ impl LiveCounts {
     }
 
     /// Refused requests by reason, with the HTTP/2 requests refused before any handler saw them.
-    pub fn refused_with(&self, early: &RefusalCounts) -> [u64; RefusalReason::COUNT] {
+    pub fn refused_with(&self, early: &RefusalCounts) -> [u64; RefusalReason::VARIANTS.len()] {
         let mut all = self.refused.each_ref().map(Cell::get);
         for (reason, count) in [
             (RefusalReason::Malformed, &early.malformed),
@@ -202,10 +203,10 @@ pub struct SwitchSnapshot {
     /// Queued requests.
     pub waiting: u64,
     pub accepted: u64,
-    /// Refused requests, in the order of [`RefusalReason::ALL`].
-    pub refused: [u64; RefusalReason::COUNT],
-    /// Requests, and layer-4 connections, that got no server, in the order of [`NoServerReason::ALL`].
-    pub no_server: [u64; NoServerReason::COUNT],
+    /// Refused requests, in the order of [`RefusalReason::VARIANTS`].
+    pub refused: [u64; RefusalReason::VARIANTS.len()],
+    /// Requests, and layer-4 connections, that got no server, in the order of [`NoServerReason::VARIANTS`].
+    pub no_server: [u64; NoServerReason::VARIANTS.len()],
     /// Requests whose client went away before the server responded.
     pub left: u64,
     /// Connections opened to servers.

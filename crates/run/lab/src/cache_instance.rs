@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use assay_proxy::spec;
+use strum::VariantArray;
 
 use crate::description::{Description, ICP_PORT, PeeringVariables, TemplatePeer};
 use crate::mode::{PeerProtocol, PeerRelation};
@@ -74,7 +75,7 @@ fn peering(topology: &Topology, index: usize, listen: &[SocketAddr]) -> PeeringV
         ip: listen[bond.to].ip().to_string(),
         port: listen[bond.to].port(),
     });
-    let serves = PeerProtocol::ALL.into_iter().filter(|protocol| topology.serves(index, *protocol));
+    let serves = PeerProtocol::VARIANTS.iter().copied().filter(|protocol| topology.serves(index, *protocol));
     PeeringVariables {
         name: cache.name.clone(),
         peers: peers.collect(),

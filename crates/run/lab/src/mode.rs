@@ -1,9 +1,11 @@
 //! Modes in which proxies are addressed, and protocols between caches.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Form of request target that robots send to a proxy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Proxy in place of the origins: origin-form targets.
@@ -16,15 +18,26 @@ pub enum Mode {
 impl Mode {
     /// The name used on the command line, in templates and in `run.json`.
     pub fn name(self) -> &'static str {
-        match self {
-            Mode::Reverse => "reverse",
-            Mode::Forward => "forward",
-        }
+        self.into()
     }
 }
 
 /// The protocol by which a cache finds out what another has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum PeerProtocol {
     /// A query by datagram before each fetch (RFC 2186).
@@ -38,22 +51,15 @@ pub enum PeerProtocol {
 }
 
 impl PeerProtocol {
-    pub const ALL: [PeerProtocol; 4] =
-        [PeerProtocol::Icp, PeerProtocol::Htcp, PeerProtocol::Digest, PeerProtocol::Hash];
-
     /// Name in files and templates.
     pub fn name(self) -> &'static str {
-        match self {
-            PeerProtocol::Icp => "icp",
-            PeerProtocol::Htcp => "htcp",
-            PeerProtocol::Digest => "digest",
-            PeerProtocol::Hash => "hash",
-        }
+        self.into()
     }
 }
 
 /// Relation of a cache to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum PeerRelation {
     /// Gives what it has.
     Sibling,
@@ -64,9 +70,6 @@ pub enum PeerRelation {
 impl PeerRelation {
     /// Name in templates and in the record.
     pub fn name(self) -> &'static str {
-        match self {
-            PeerRelation::Sibling => "sibling",
-            PeerRelation::Parent => "parent",
-        }
+        self.into()
     }
 }

@@ -425,14 +425,13 @@ pub struct Errors {
     /// All.
     pub total: u64,
     /// By class; classes that did not occur are left out.
-    pub by_kind: BTreeMap<String, u64>,
+    pub by_kind: BTreeMap<ErrorKind, u64>,
 }
 
 impl Errors {
     /// Number of errors of the kinds that are `wanted`.
     pub fn of(&self, wanted: impl Fn(ErrorKind) -> bool) -> u64 {
-        let kinds = ErrorKind::ALL.into_iter().filter(|kind| wanted(*kind));
-        kinds.filter_map(|kind| self.by_kind.get(kind.name())).sum()
+        self.by_kind.iter().filter(|(kind, _)| wanted(**kind)).map(|(_, number)| number).sum()
     }
 }
 

@@ -94,7 +94,7 @@ mod tests {
     fn most_failed_if_more_than_half_of_what_was_sent_did() {
         let with = |kind: &str, failed| {
             let mut figures = figures(1000, 1000 - failed);
-            figures.errors.by_kind.insert(kind.to_owned(), failed);
+            figures.errors.by_kind.insert(kind.parse().expect("a kind"), failed);
             most_failed(&figures)
         };
         for kind in ["connection_lost", "error_status", "connect_failed"] {

@@ -131,10 +131,7 @@ pub fn figures(tally: &Tally) -> Figures {
         handshake_ms: percentiles(&tally.times.handshake),
         by_tls: counts.by_tls.clone(),
         changed_fields: counts.changed_fields.clone(),
-        errors: Errors {
-            total: counts.error_total(),
-            by_kind: counts.errors.iter().map(|(kind, n)| (kind.name().to_owned(), *n)).collect(),
-        },
+        errors: Errors { total: counts.error_total(), by_kind: counts.errors.clone() },
         bandwidth_mbit_s: Bandwidth {
             client_in: megabits(counts.wire_bytes_in, seconds),
             client_out: megabits(counts.wire_bytes_out, seconds),

@@ -72,11 +72,8 @@ impl Summary {
         let allowed: Vec<ErrorKind> = self.requirements.iter().filter_map(allowed_error).collect();
         let is_wrong = |kind: ErrorKind| kind.is_wrong_content() && !allowed.contains(&kind);
         let all = self.total.errors.of(is_wrong);
-        let by_kind = |kind: ErrorKind| {
-            let number = self.total.errors.by_kind.get(kind.name()).filter(|_| is_wrong(kind))?;
-            Some(format!("{} {}", kind.name(), count(*number)))
-        };
-        let kinds: Vec<String> = ErrorKind::ALL.into_iter().filter_map(by_kind).collect();
+        let wrong = self.total.errors.by_kind.iter().filter(|(kind, _)| is_wrong(**kind));
+        let kinds: Vec<String> = wrong.map(|(kind, number)| format!("{kind} {}", count(*number))).collect();
         let were = if all == 1 { "response was" } else { "responses were" };
         (all > 0).then(|| format!("{} {were} wrong ({})", count(all), kinds.join(", ")))
     }
@@ -199,6 +196,8 @@ fn certainties(figures: &Figures, errors: Certainty) -> Vec<(&'static str, Certa
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray;
+
     use assay_measurement::doubt::Extent;
     use assay_measurement::times::TimesRecorder;
 
@@ -276,7 +275,7 @@ mod tests {
             (summary.total.counts.due, summary.total.counts.requests) = (1_000, 1_000);
             summary.total.counts.completed = 1_000 - errors.iter().map(|(_, count)| count).sum::<u64>();
             for (kind, count) in errors {
-                summary.total.errors.by_kind.insert((*kind).to_owned(), *count);
+                summary.total.errors.by_kind.insert(kind.parse().expect("a kind"), *count);
                 summary.total.errors.total += count;
             }
             summary.requirements = decision
@@ -305,7 +304,7 @@ mod tests {
         unreported.headline.unknown = vec!["errors".to_owned()];
         assert_eq!(unreported.conclusion(), RunConclusion::Undecided, "requests may have come to their end");
         unreported.total.counts.due = 1_000;
-        unreported.total.errors.by_kind.insert("timed_out".to_owned(), 1_000);
+        unreported.total.errors.by_kind.insert(ErrorKind::TimedOut, 1_000);
         unreported.total.errors.total = 1_000;
         assert_eq!(unreported.conclusion(), RunConclusion::Undecided, "the origins may have stood still");
     }
@@ -340,7 +339,7 @@ mod tests {
         assert_eq!(run(&disturbed, &["dhr > 0.5"]).0, RunConclusion::Fine, "it was not required");
         let timed_out = |summary: &mut Summary| {
             disturbed(summary);
-            summary.total.errors.by_kind.insert("timed_out".to_owned(), 11);
+            summary.total.errors.by_kind.insert(ErrorKind::TimedOut, 11);
         };
         assert_eq!(
             run(&timed_out, &[]).0,
@@ -351,12 +350,12 @@ mod tests {
 
     #[test]
     fn one_wrong_response_of_each_kind_fails_a_run_that_does_not_allow_it() {
-        for kind in ErrorKind::ALL {
+        for &kind in ErrorKind::VARIANTS {
             let conclusion = |requirements: &[&str]| {
                 let mut summary = Summary::default();
                 (summary.total.counts.due, summary.total.counts.requests) = (1_000, 1_000);
                 summary.total.counts.completed = 999;
-                summary.total.errors.by_kind.insert(kind.name().to_owned(), 1);
+                summary.total.errors.by_kind.insert(kind, 1);
                 summary.total.errors.total = 1;
                 summary.requirements = requirements.iter().map(held).collect();
                 (summary.conclusion(), summary.requires_nothing())

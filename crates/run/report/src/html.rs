@@ -173,7 +173,7 @@ pub struct ChartHead<'a> {
 struct ErrorClassView<'a> {
     kind: &'a str,
     count: String,
-    words: &'a str,
+    plural: &'a str,
     /// Of all requests; none: none was sent.
     share: Option<String>,
     /// Consequence for users.
@@ -300,18 +300,18 @@ fn findings(summary: &Summary) -> Vec<FindingView<'_>> {
         .collect()
 }
 
-/// Every error class that occurred, in words, with its first examples.
+/// Every error class that occurred, with its first examples.
 fn errors(summary: &Summary) -> Vec<ErrorClassView<'_>> {
     let kinds = summary.total.errors.by_kind.iter();
     kinds
         .map(|(kind, count)| ErrorClassView {
-            kind,
+            kind: kind.name(),
             count: format::count(*count),
-            words: text::error_kind_text(kind),
+            plural: kind.plural(),
             share: (summary.total.counts.requests > 0)
                 .then(|| format::share(*count, summary.total.counts.requests)),
-            meaning: text::error_kind_meaning(kind),
-            examples: summary.examples.iter().filter(|example| example.kind.name() == kind).collect(),
+            meaning: kind.meaning(),
+            examples: summary.examples.iter().filter(|example| example.kind == *kind).collect(),
         })
         .collect()
 }

@@ -159,12 +159,11 @@ struct Shortfall {
 impl Shortfall {
     fn from_figures(figures: &Figures) -> Self {
         let counts = &figures.counts;
-        let without = ErrorKind::ALL.into_iter().filter(|kind| kind.is_without_response());
-        let count = |kind: ErrorKind| figures.errors.by_kind.get(kind.name()).copied();
+        let errors = figures.errors.by_kind.iter().map(|(kind, number)| (*kind, *number));
         Self {
             unsent: counts.unsent.saturating_sub(counts.unsent_late),
             not_reached: counts.not_reached,
-            errors: without.filter_map(|kind| Some((kind, count(kind)?))).collect(),
+            errors: errors.filter(|(kind, _)| kind.is_without_response()).collect(),
         }
     }
 
@@ -344,7 +343,7 @@ mod tests {
             let mut figures = Figures { duration_s: Some(2.0), ..Figures::default() };
             (figures.counts.due, figures.counts.not_reached) = (1000, not_reached);
             figures.response_time_ms.all.p99 = Some(p99_ms);
-            figures.errors.by_kind.insert("timed_out".to_owned(), errors);
+            figures.errors.by_kind.insert(ErrorKind::TimedOut, errors);
             judge(&figures, &[&figures], false)
         };
         // 1,000 in 2 s are 30 in 60 ms, and 200 in 400 ms.
@@ -393,7 +392,7 @@ mod tests {
             ("stream_reset", 6),
             ("connection_lost", 7),
         ] {
-            figures.errors.by_kind.insert(kind.to_owned(), number);
+            figures.errors.by_kind.insert(kind.parse().expect("a kind"), number);
         }
         let words = Shortfall::from_figures(&figures).text();
         let expected = "7 found a certificate that is not valid, 5 failed in TLS, 6 had their stream reset, 7 lost their connection";
@@ -409,7 +408,7 @@ mod tests {
             judge(&figures, &[&figures], disturbed)
         };
         let error = |kind: &'static str| {
-            move |figures: &mut Figures| _ = figures.errors.by_kind.insert(kind.to_owned(), 101)
+            move |figures: &mut Figures| _ = figures.errors.by_kind.insert(kind.parse().expect("a kind"), 101)
         };
         assert_eq!(keep_up(&|_| {}, false), KeepUp::Yes);
         for kind in ["timed_out", "connect_failed", "stream_reset", "connection_lost", "queue_overflow"] {

@@ -359,7 +359,7 @@ impl SummaryPage {
         self.heading("Errors");
         for (kind, n) in &summary.total.errors.by_kind {
             self.item("✗", RED, &format!("{kind}: {}", count(*n)));
-            if let Some(example) = summary.examples.iter().find(|example| example.kind.name() == kind) {
+            if let Some(example) = summary.examples.iter().find(|example| example.kind == *kind) {
                 let text = format!(
                     "for example {} ({}, phase {}, {:.3} s): {}",
                     example.request,

@@ -1,8 +1,10 @@
 //! The run in words: findings, warnings and notes, from the numbers.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use assay_base::settings::show::{series, several};
+use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::own_error::{Certainty, OwnInterval};
 use assay_record::missing::Missing;
 use assay_record::run::RunInfo;
@@ -14,6 +16,7 @@ use crate::format::{self, bytes, count, duration_s, number, opt_number, percent,
 use crate::own;
 use crate::require;
 use crate::speed::{self, ENOUGH};
+
 /// Share of errors above which they are bad rather than doubtful.
 const BAD_ERRORS: f64 = 0.001;
 
@@ -229,10 +232,10 @@ fn correctness(summary: &Summary) -> Finding {
         let mood = if total.counts.completed > 0 { mood } else { Mood::Doubtful };
         return failed_requests::qualified(finding(Topic::Correctness, mood, sentence(&text)), total);
     }
-    let mut kinds: Vec<(&String, &u64)> = total.errors.by_kind.iter().collect();
-    kinds.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    let mut kinds: Vec<(&ErrorKind, &u64)> = total.errors.by_kind.iter().collect();
+    kinds.sort_by_key(|(kind, number)| (Reverse(**number), **kind));
     let named: Vec<String> =
-        kinds.iter().take(4).map(|(kind, n)| format!("{} {}", count(**n), error_kind_text(kind))).collect();
+        kinds.iter().take(4).map(|(kind, n)| format!("{} {}", count(**n), kind.plural())).collect();
     let more = kinds.len().saturating_sub(4);
     let more = if more > 0 { format!(" and {more} other kinds") } else { String::new() };
     let mood = if total.errors.total as f64 > total.counts.requests as f64 * BAD_ERRORS {
@@ -241,11 +244,12 @@ fn correctness(summary: &Summary) -> Finding {
         Mood::Doubtful
     };
     let text = format!(
-        "{} of {} requests ({}) ended in an error: {}{more}.",
+        "{} of {} requests ({}) ended in an error: {}{more}.{}",
         count(total.errors.total),
         count(total.counts.requests),
         share(total.errors.total, total.counts.requests),
         named.join(", "),
+        changed_fields(total),
     );
     finding(Topic::Correctness, mood, text)
 }
@@ -289,15 +293,7 @@ fn checked(total: &Figures) -> String {
         let faults = several(special.faults_omitted, "fault");
         text.push_str(&format!(" Without X-Assay, origins did not inject {faults} of the workload."));
     }
-    if !total.changed_fields.is_empty() {
-        let change = |(field, responses): (&String, &u64)| format!("{field} in {}", count(*responses));
-        let changes: Vec<String> = total.changed_fields.iter().map(change).collect();
-        text.push_str(&format!(
-            " This target changes what origins tell caches: of {} compared, {}.",
-            several(special.compared_fields, "response"),
-            series(&changes)
-        ));
-    }
+    text.push_str(&changed_fields(total));
     if special.unconfirmed_hits > 0 {
         let hits = several(special.unconfirmed_hits, "hit");
         text.push_str(&format!(
@@ -306,6 +302,20 @@ fn checked(total: &Figures) -> String {
         ));
     }
     text
+}
+
+/// How often the target changed what origins tell caches; empty: never.
+fn changed_fields(total: &Figures) -> String {
+    if total.changed_fields.is_empty() {
+        return String::new();
+    }
+    let change = |(field, responses): (&String, &u64)| format!("{field} in {}", count(*responses));
+    let changes: Vec<String> = total.changed_fields.iter().map(change).collect();
+    format!(
+        " This target changes what origins tell caches: of {} compared, {}.",
+        several(total.special.robots.compared_fields, "response"),
+        series(&changes)
+    )
 }
 
 /// Explanation of a partial run.
@@ -333,45 +343,6 @@ pub(crate) fn capital(text: &str) -> String {
     format!("{}{}", first.to_uppercase(), characters.as_str())
 }
 
-/// An error class in words.
-pub(crate) fn error_kind_text(kind: &str) -> &str {
-    match kind {
-        "foreign" => "without X-Assay of our origins",
-        "wrong_object" => "wrong objects",
-        "wrong_length" => "wrong lengths",
-        "wrong_bytes" => "with wrong bytes",
-        "truncated_body" => "truncated bodies",
-        "wrong_version" => "wrong versions",
-        "wrong_not_modified" => "wrong 304s",
-        "wrong_status" => "wrong statuses",
-        "unrequested_coding" => "unrequested codings",
-        "stale" => "stale responses",
-        "hit_on_reload" => "hits on a reload",
-        "hit_on_uncachable" => "hits on what may not be stored",
-        "wrong_variant" => "wrong variants",
-        "error_status" => "error statuses",
-        "malformed" => "malformed responses",
-        "extra_bytes" => "with extra bytes",
-        "wrong_upload" => "request bodies changed on the way",
-        "repeated_post" => "repeated POSTs",
-        "connect_failed" => "failed connects",
-        "tls_certificate_expired" => "expired certificates",
-        "tls_certificate_name" => "certificates for another name",
-        "tls_certificate_untrusted" => "untrusted certificates",
-        "tls_no_common_parameters" => "without common TLS parameters",
-        "tls_not_spoken" => "without TLS on the other side",
-        "tls_failed" => "failed TLS handshakes or records",
-        "tls_truncated" => "cut off without close_notify",
-        "stream_reset" => "reset streams",
-        "connection_lost" => "lost connections",
-        "timed_out" => "timed out",
-        "queue_overflow" => "over the waiting limit",
-        "ports_exhausted" => "without a source port (Assay's limit)",
-        "descriptors_exhausted" => "without a file descriptor (Assay's limit)",
-        other => other,
-    }
-}
-
 /// TLS handshakes in a sentence; none: TLS was not used.
 pub(crate) fn tls(total: &Figures) -> Option<String> {
     let (full, resumed) = (total.counts.tls_full, total.counts.tls_resumed);
@@ -389,64 +360,6 @@ pub(crate) fn tls(total: &Figures) -> Option<String> {
         time(handshake.p99),
         spoken.collect::<Vec<_>>().join(", ")
     ))
-}
-
-/// Meaning of an error class for the users of the target.
-pub(crate) fn error_kind_meaning(kind: &str) -> &'static str {
-    match kind {
-        "foreign" => {
-            "The response did not come from the origins of this run (a page of the target, most likely), or the target has dropped their X-Assay."
-        }
-        "wrong_object" => "Somebody requested one object and got another.",
-        "wrong_length" | "truncated_body" => "The response was shorter or longer than it said or should be.",
-        "wrong_bytes" => "The response was as long as it should be, and not the same: bytes were damaged.",
-        "wrong_version" => {
-            "The response was of a version that the object never had, or no longer should have."
-        }
-        "wrong_not_modified" => "The robot was told to keep what it had, though the object had changed.",
-        "wrong_status" => {
-            "The status is not the one that the origin sent, or it is no error and does not fit the request, such as 206 to a request without Range."
-        }
-        "unrequested_coding" => "The body is in a coding that the robot did not ask for.",
-        "stale" => "The response had expired before it was served, and nobody had confirmed it.",
-        "hit_on_reload" => "The robot requested a fresh response and got one from the store.",
-        "hit_on_uncachable" => "A response that must not be kept was kept, and given to somebody.",
-        "wrong_variant" => {
-            "A stored response was used for a request that differs, in a field named by Vary, from the one it was fetched for."
-        }
-        "error_status" => "The client got an error that the workload did not ask the origin for.",
-        "malformed" | "extra_bytes" => "What came was not HTTP as it should be.",
-        "wrong_upload" => {
-            "The origin got another request body than the robot had sent: longer, shorter, or with other bytes."
-        }
-        "repeated_post" => {
-            "The origin got a POST again that the robot had sent once: an order would have been placed twice."
-        }
-        "connect_failed" => "No connection could be made: the target refused, or did not listen.",
-        "tls_certificate_expired" => "The certificate of the target was expired, or not valid yet.",
-        "tls_certificate_name" => "The certificate of the target was for another name.",
-        "tls_certificate_untrusted" => {
-            "No authority that robots trust had signed the certificate of the target."
-        }
-        "tls_no_common_parameters" => {
-            "The target and the robots have no version of TLS, cipher suite or application protocol in common."
-        }
-        "tls_not_spoken" => "The target does not speak TLS where robots connected.",
-        "tls_failed" => "The TLS handshake failed, or a record was damaged.",
-        "tls_truncated" => {
-            "The body ends with the connection, and that ended without close_notify: nobody can tell whether all of it came."
-        }
-        "stream_reset" => "The target reset the stream before a response, and the connection went on.",
-        "connection_lost" => "The connection ended before the response did.",
-        "timed_out" => "No complete response came in time.",
-        "queue_overflow" => {
-            "More requests waited for a connection than the workload allows: the target is far behind."
-        }
-        "ports_exhausted" | "descriptors_exhausted" => {
-            "Assay itself had no more of them: it says nothing about the target."
-        }
-        _ => "",
-    }
 }
 
 /// Warnings beyond those that the run itself recorded.

@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use assay_measurement::error_kind::ErrorKind;
 use assay_report::require::{Requirement, RequirementError};
 use clap::Args;
+use strum::VariantArray;
 
 use super::report::ReportForm;
 use crate::exit::Failure;
@@ -53,9 +54,9 @@ pub struct ResultArgs {
 /// `stale=5` as a requirement of the whole run.
 fn allowance(text: &str) -> Result<Requirement, String> {
     let (name, most) = text.split_once('=').map_or((text, None), |(name, most)| (name, Some(most)));
-    let kinds = || ErrorKind::ALL.into_iter().filter(|kind| kind.is_wrong_content());
+    let kinds = || ErrorKind::VARIANTS.iter().filter(|kind| kind.is_wrong_content());
     if !kinds().any(|kind| kind.name() == name) {
-        let names: Vec<&str> = kinds().map(ErrorKind::name).collect();
+        let names: Vec<&str> = kinds().map(|kind| kind.name()).collect();
         return Err(format!(
             "`{name}` is not a kind of wrong response; expected one of {}",
             names.join(", ")

@@ -135,7 +135,7 @@ fn versions(text: &str) -> Result<Versions, String> {
 }
 
 fn key(text: &str) -> Result<KeyKind, String> {
-    KeyKind::from_name(text).ok_or_else(|| "write p256, p384 or rsa2048".into())
+    text.parse().map_err(|_| "write p256, p384 or rsa2048".into())
 }
 
 fn share(text: &str) -> Result<f64, String> {

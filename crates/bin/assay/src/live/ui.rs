@@ -1,10 +1,13 @@
 //! Choices of the user: page, help, a frozen view, and whether the run is to end.
 
+use strum::IntoStaticStr;
+
 use super::keys::Key;
 use super::state::LiveState;
 
 /// Page of the live view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ViewPage {
     /// The cells of an experiment.
     Cells,
@@ -22,14 +25,7 @@ pub enum ViewPage {
 
 impl ViewPage {
     pub fn name(self) -> &'static str {
-        match self {
-            ViewPage::Cells => "cells",
-            ViewPage::Overview => "overview",
-            ViewPage::Phases => "phases",
-            ViewPage::Times => "times",
-            ViewPage::Machine => "machine",
-            ViewPage::Checks => "checks",
-        }
+        self.into()
     }
 }
 

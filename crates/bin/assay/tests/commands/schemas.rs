@@ -232,7 +232,7 @@ fn every_schema_is_printed_and_named() {
     for name in &printed {
         let text = assay.run(&["schema", name]).exits(0).stdout;
         let schema: Value = serde_json::from_str(&text).expect("JSON");
-        // It is one.
+        // Ends the test if the schema itself is not valid.
         violations(&schema, &Value::Null);
     }
     for (name, command) in [

@@ -4,9 +4,11 @@
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
+use strum::{IntoStaticStr, VariantArray};
 
 /// Kind of sender, by its `User-Agent`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 #[repr(u8)]
 pub enum AgentKind {
     Browser,
@@ -19,21 +21,9 @@ pub enum AgentKind {
     None,
 }
 
-pub const AGENT_KINDS: usize = 5;
-
 impl AgentKind {
-    /// All of them, in the order in which they are shown.
-    pub const ALL: [AgentKind; AGENT_KINDS] =
-        [AgentKind::Browser, AgentKind::Bot, AgentKind::Tool, AgentKind::Unknown, AgentKind::None];
-
     pub fn name(self) -> &'static str {
-        match self {
-            AgentKind::Browser => "browser",
-            AgentKind::Bot => "bot",
-            AgentKind::Tool => "tool",
-            AgentKind::Unknown => "unknown",
-            AgentKind::None => "none",
-        }
+        self.into()
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use assay_base::settings::show::bytes;
 use assay_measurement::ratios::ratio;
+use strum::VariantArray;
 
 use super::senders::SenderCounts;
 use super::series::StepCounts;
@@ -130,19 +131,19 @@ impl Analyser {
 
     /// Figures of a step, and how much of it the log covers.
     fn step(&self, from_us: i64, every_us: i64, counts: &StepCounts) -> TimeStep {
-        let named = |names: &[&str], counts: &[u64]| -> BTreeMap<String, u64> {
-            let nonempty = names.iter().zip(counts).filter(|(_, count)| **count > 0);
-            nonempty.map(|(name, count)| ((*name).to_owned(), *count)).collect()
-        };
+        fn named<'a>(names: impl Iterator<Item = &'a str>, counts: &[u64]) -> BTreeMap<String, u64> {
+            let nonempty = names.zip(counts).filter(|(_, count)| **count > 0);
+            nonempty.map(|(name, count)| (name.to_owned(), *count)).collect()
+        }
         let by_status = if self.any_facts.contains(Fact::Status) { &counts.by_status[..] } else { &[] };
         TimeStep {
             from_unix_ms: from_us as f64 / 1e3,
             covered_ms: self.covered_us(from_us, every_us) as f64 / 1e3,
             figures: figures(&counts.tally, self.known()),
-            by_status: named(&STATUSES, by_status),
-            by_agent_kind: named(&agent::AgentKind::ALL.map(agent::AgentKind::name), &counts.by_agent),
+            by_status: named(STATUSES.into_iter(), by_status),
+            by_agent_kind: named(agent::AgentKind::VARIANTS.iter().map(|kind| kind.name()), &counts.by_agent),
             by_referrer_kind: named(
-                &referrer::ReferrerKind::ALL.map(referrer::ReferrerKind::name),
+                referrer::ReferrerKind::VARIANTS.iter().map(|kind| kind.name()),
                 &counts.by_referrer,
             ),
         }
@@ -216,7 +217,7 @@ impl Analyser {
             groups.retain(|group| group.figures.requests > 0);
             Grouping { by: by.into(), title: title.into(), groups, error_requests: 0 }
         };
-        let kinds = agent::AgentKind::ALL.iter().map(|kind| {
+        let kinds = agent::AgentKind::VARIANTS.iter().map(|kind| {
             let mut sum = GroupTally::default();
             let mut counts = grid.map(|grid| vec![0; grid.slots]);
             for (_, row) in self.agents.nonempty().filter(|(family, _)| family.kind == *kind) {
@@ -232,7 +233,7 @@ impl Analyser {
         });
         let mut families: Vec<Group> = families.collect();
         families.sort_by_key(|group| std::cmp::Reverse(group.figures.requests));
-        let kinds_of_referrer = referrer::ReferrerKind::ALL.iter().zip(&self.referrers.kinds);
+        let kinds_of_referrer = referrer::ReferrerKind::VARIANTS.iter().zip(&self.referrers.kinds);
         let kinds_of_referrer = kinds_of_referrer.map(|(kind, row)| group(kind.name().into(), row));
         vec![
             grouping("agent-kind", "Bots and browsers, by User-Agent", kinds.collect()),

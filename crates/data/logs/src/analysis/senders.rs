@@ -1,5 +1,7 @@
 //! Who sent requests and where they came from: user agents by the rules of [`crate::agent`], referrers by site.
 
+use strum::VariantArray;
+
 use super::tally::{GroupTally, RequestSample};
 use crate::agent::{self, Family};
 use crate::hash::hash;
@@ -97,7 +99,7 @@ impl AgentTable {
 pub(super) struct ReferrerTable {
     pub sites: HeavyHitters<SenderCounts>,
     pub different: DistinctCounter,
-    /// Requests by kind, in the order of [`referrer::ReferrerKind::ALL`].
+    /// Requests by kind, in the order of [`referrer::ReferrerKind::VARIANTS`].
     pub kinds: Vec<SenderCounts>,
 }
 
@@ -106,7 +108,7 @@ impl Default for ReferrerTable {
         Self {
             sites: HeavyHitters::new(MAX_SITES),
             different: DistinctCounter::default(),
-            kinds: vec![SenderCounts::default(); referrer::REFERRER_KINDS],
+            kinds: vec![SenderCounts::default(); referrer::ReferrerKind::VARIANTS.len()],
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A log over time. Steps of a fixed width, which becomes wider when there are too many of them.
 
+use strum::VariantArray;
+
 use super::tally::{GroupTally, RequestSample};
 use crate::{agent, referrer};
 
@@ -23,8 +25,8 @@ pub(super) fn status_class(status: u16) -> u8 {
 pub(crate) struct StepCounts {
     pub tally: GroupTally,
     pub by_status: [u64; STATUSES],
-    pub by_agent: [u64; agent::AGENT_KINDS],
-    pub by_referrer: [u64; referrer::REFERRER_KINDS],
+    pub by_agent: [u64; agent::AgentKind::VARIANTS.len()],
+    pub by_referrer: [u64; referrer::ReferrerKind::VARIANTS.len()],
 }
 
 impl StepCounts {

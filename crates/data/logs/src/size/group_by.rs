@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strum::{EnumString, IntoStaticStr};
 
 use crate::size::error::ArgumentError;
 
@@ -17,7 +18,8 @@ const OTHERS: &str = "(others)";
 const NONE: &str = "(none)";
 
 /// What requests are told apart by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "By")]
 pub enum GroupBy {
@@ -32,11 +34,7 @@ pub enum GroupBy {
 impl GroupBy {
     /// The word for it, as it is typed and shown.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Type => "type",
-            Self::Class => "class",
-        }
+        self.into()
     }
 
     /// The heading of a table.
@@ -53,9 +51,7 @@ impl GroupBy {
     /// # Errors
     /// A message that lists the words.
     pub fn parse(text: &str) -> Result<Self, ArgumentError> {
-        let all = [Self::Host, Self::Type, Self::Class];
-        let found = all.into_iter().find(|by| by.name() == text);
-        found.ok_or_else(|| ArgumentError::Label { text: text.to_owned() })
+        text.parse().map_err(|_| ArgumentError::Label { text: text.to_owned() })
     }
 }
 

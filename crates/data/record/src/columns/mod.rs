@@ -11,7 +11,6 @@ use crate::table::{Cell, Column, ColumnKind, Table};
 use assay_measurement::adapted::Adapted;
 use assay_measurement::counts::{OriginCounts, RobotCounts};
 use assay_measurement::declared::Described;
-use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::SparseHistogram;
 use assay_measurement::interval::{OriginInterval, RobotInterval, RobotLevels};
 
@@ -358,9 +357,4 @@ pub(crate) fn origin_histogram_mut<'a>(
         "lateness" => Some(&mut interval.lateness),
         _ => None,
     }
-}
-
-/// The error class called `name`.
-pub(crate) fn error_kind(name: &str) -> Option<ErrorKind> {
-    ErrorKind::ALL.into_iter().find(|kind| kind.name() == name)
 }

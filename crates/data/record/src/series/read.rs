@@ -266,7 +266,7 @@ fn read_class(series: &mut Series, table: &Table, row: usize) -> Result<(), File
 
 fn read_error(series: &mut Series, table: &Table, row: usize) -> Result<(), FileError> {
     let name = table.text("kind", row)?;
-    let kind = columns::error_kind(name).ok_or_else(|| table.unknown("kind", name))?;
+    let kind = name.parse().map_err(|_| table.unknown("kind", name))?;
     let count = table.count("count", row)?;
     *robots_interval(series, table, row)?.counts.errors.entry(kind).or_default() += count;
     Ok(())

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 pub use assay_measurement::response_error::ResponseError;
 
@@ -14,6 +15,8 @@ use crate::table::{Cell, Column, ColumnKind, FileError, Table, TableWriter};
 /// What a comparison with the Collector's response came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[derive(EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
 pub enum Verdict {
     /// The same, by the rules.
     Ok,
@@ -35,35 +38,9 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// All of them, in table order.
-    pub const ALL: [Verdict; 8] = [
-        Verdict::Ok,
-        Verdict::StatusCodeMismatch,
-        Verdict::HeaderMismatch,
-        Verdict::BodyMismatch,
-        Verdict::NoResponse,
-        Verdict::NotCompared,
-        Verdict::NotKept,
-        Verdict::Dropped,
-    ];
-
     /// Name in tables and documents.
     pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Ok => "OK",
-            Verdict::StatusCodeMismatch => "STATUS_CODE_MISMATCH",
-            Verdict::HeaderMismatch => "HEADER_MISMATCH",
-            Verdict::BodyMismatch => "BODY_MISMATCH",
-            Verdict::NoResponse => "NO_RESPONSE",
-            Verdict::NotCompared => "NOT_COMPARED",
-            Verdict::NotKept => "NOT_KEPT",
-            Verdict::Dropped => "DROPPED",
-        }
-    }
-
-    /// The verdict of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|verdict| verdict.name() == name)
+        self.into()
     }
 
     /// True where a response came and is another than the Collector's.
@@ -287,11 +264,9 @@ fn read_row(table: &Table, row: usize) -> Result<ResponseRow, FileError> {
         head_bytes: table.count("head_bytes", row)?,
         body_bytes: table.count("body_bytes", row)?,
         checksum: opt_text("checksum")?.map(str::to_owned),
-        verdict: Verdict::from_name(verdict).ok_or_else(|| table.unknown("verdict", verdict))?,
+        verdict: verdict.parse().map_err(|_| table.unknown("verdict", verdict))?,
         header: opt_text("header")?.map(str::to_owned),
-        error: error
-            .map(|name| ResponseError::from_name(name).ok_or_else(|| table.unknown("error", name)))
-            .transpose()?,
+        error: error.map(|name| name.parse().map_err(|_| table.unknown("error", name))).transpose()?,
     })
 }
 
@@ -317,9 +292,10 @@ mod tests {
             head_bytes: 200,
             body_bytes: request,
             checksum: responded.then(|| format!("{request:032x}")),
-            verdict: if responded { Verdict::ALL[request as usize % 4] } else { Verdict::NoResponse },
+            verdict: if responded { Verdict::VARIANTS[request as usize % 4] } else { Verdict::NoResponse },
             header: (request % 4 == 2).then(|| "content-type".into()),
-            error: (!responded).then(|| ResponseError::ALL[request as usize % ResponseError::ALL.len()]),
+            error: (!responded)
+                .then(|| ResponseError::VARIANTS[request as usize % ResponseError::VARIANTS.len()]),
         }
     }
 
@@ -345,14 +321,14 @@ mod tests {
 
     #[test]
     fn every_verdict_and_error_is_found_by_its_name() {
-        for verdict in Verdict::ALL {
-            assert_eq!(Verdict::from_name(verdict.name()), Some(verdict));
+        for verdict in Verdict::VARIANTS {
+            assert_eq!(verdict.name().parse(), Ok(*verdict));
             assert_eq!(serde_json::to_value(verdict).unwrap(), verdict.name());
         }
-        for error in ResponseError::ALL {
-            assert_eq!(ResponseError::from_name(error.name()), Some(error));
+        for error in ResponseError::VARIANTS {
+            assert_eq!(error.name().parse(), Ok(*error));
             assert_eq!(serde_json::to_value(error).unwrap(), error.name());
         }
-        assert_eq!(Verdict::from_name("ok"), None);
+        assert!("ok".parse::<Verdict>().is_err());
     }
 }

@@ -15,6 +15,7 @@ use assay_measurement::interval::{
 use assay_measurement::machine::{BlockInterval, DiskInterval, InterfaceInterval, MachineInterval};
 use assay_measurement::measured::{ProxySample, Series};
 use assay_measurement::robot_times::RobotTimes;
+use strum::VariantArray;
 
 /// A histogram of a few values that differ with `salt`.
 pub fn histogram(salt: u64) -> SparseHistogram {
@@ -175,7 +176,7 @@ pub fn series() -> Series {
         baselines: vec![baseline(None), baseline(Some(0))],
         network: vec![network(10), network(11)],
         processors: [processors(0), processors(1000)].concat(),
-        adapted: Decided::ALL.map(adapted).to_vec(),
+        adapted: Decided::VARIANTS.iter().copied().map(adapted).collect(),
         machine: vec![numbered::<MachineInterval>(12)],
         disks: vec![DiskInterval { device: "vda".into(), holds: "store".into(), ..numbered(13) }],
         interfaces: vec![InterfaceInterval { role: "proxy".into(), interface: "lo".into(), ..numbered(15) }],

@@ -11,10 +11,12 @@ use rcgen::{
     KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_RSA_SHA256, RsaKeySize,
     SanType, date_time_ymd,
 };
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use thiserror::Error;
 
 /// Algorithm and size of keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum KeyKind {
     /// ECDSA on the curve P-256: some thirty times as many signatures a second as with RSA.
     #[default]
@@ -26,19 +28,9 @@ pub enum KeyKind {
 }
 
 impl KeyKind {
-    pub const ALL: [KeyKind; 3] = [KeyKind::P256, KeyKind::P384, KeyKind::Rsa2048];
-
     /// `p256`, `p384` or `rsa2048`, as on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            KeyKind::P256 => "p256",
-            KeyKind::P384 => "p384",
-            KeyKind::Rsa2048 => "rsa2048",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
+        self.into()
     }
 
     fn make(self) -> Result<KeyPair, rcgen::Error> {

@@ -125,13 +125,6 @@ pub struct AcceptedConnection {
 }
 
 impl WorkerState {
-    /// Counts an error of a request that came at `at_ns`.
-    #[cold]
-    pub fn count_error(&self, request: &OriginRequest, error: &RequestError, at_ns: u64) {
-        let at_ms = self.clock.get().since_start_us(at_ns) / 1000;
-        self.tally.borrow_mut().count_error(&self.shared.universe, request, error, at_ms);
-    }
-
     /// Must be called within the worker's runtime.
     pub fn new(shared: Arc<SharedOrigins>, spin_ns: u64) -> io::Result<Self> {
         let phases = shared.universe.workload().schedule.phases.len();
@@ -149,6 +142,13 @@ impl WorkerState {
             arrivals: Cell::new(ClockOffset::measure()),
             second: Cell::new(0),
         })
+    }
+
+    /// Counts an error of a request that came at `at_ns`.
+    #[cold]
+    pub fn count_error(&self, request: &OriginRequest, error: &RequestError, at_ns: u64) {
+        let at_ms = self.clock.get().since_start_us(at_ns) / 1000;
+        self.tally.borrow_mut().count_error(&self.shared.universe, request, error, at_ms);
     }
 
     /// Counts a connection that the origin at this address accepted, and begins to wait for its first request.

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use assay_workload::XactId;
 use assay_workload::mark::HEADER;
+use strum::IntoStaticStr;
 
 /// Mark of a response of a simulated origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,8 @@ pub(crate) struct ReplayMark {
 }
 
 /// Part of the cache in a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum CacheOutcome {
     Hit,
     /// Caused by another request that was under way.
@@ -36,13 +38,7 @@ pub(crate) enum CacheOutcome {
 impl CacheOutcome {
     /// Name in tables.
     pub fn name(self) -> &'static str {
-        match self {
-            CacheOutcome::Hit => "hit",
-            CacheOutcome::Joined => "joined",
-            CacheOutcome::Revalidated => "revalidated",
-            CacheOutcome::Miss => "miss",
-            CacheOutcome::Own => "own",
-        }
+        self.into()
     }
 }
 

@@ -13,6 +13,7 @@ use assay_measurement::measured::Measured;
 use assay_measurement::waits::WaitReport;
 use assay_protocol::message::{Command, Event, PhaseEvent};
 use assay_workload::{Freeze, ScheduleError, Slice, Stream, Timeline};
+use strum::VariantArray;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
@@ -82,7 +83,7 @@ struct RunLoop {
     /// Xacts and errors of that phase, for its error goal.
     ended: u64,
     errors: u64,
-    examples: [u8; ErrorKind::ALL.len()],
+    examples: [u8; ErrorKind::VARIANTS.len()],
     next_progress_ns: u64,
 }
 
@@ -247,7 +248,7 @@ impl RunLoop {
             begun: false,
             ended: 0,
             errors: 0,
-            examples: [0; ErrorKind::ALL.len()],
+            examples: [0; ErrorKind::VARIANTS.len()],
             next_progress_ns: start_ns + SECOND_NS,
         }
     }

@@ -19,7 +19,8 @@ use assay_protocol::clock::RunClock;
 use assay_workload::mark::{ResponseMark, ResponseNote};
 use assay_workload::{Login, XactId};
 
-/// One response in so many has its fields for caches compared.
+/// One response in so many has its fields for caches compared: a target that changes them does so by a rule, which some of its
+/// responses show as well as all.
 const FIELDS_COMPARED_EVERY: u64 = 8;
 
 /// Judges the head of one response.
@@ -107,12 +108,11 @@ impl HeadJudge<'_> {
         }
     }
 
-    /// Fields for caches that are not as the origin sent them; none: they are not compared. A target that changes them does so by
-    /// a rule, which some of its responses show as well as all.
+    /// Fields for caches that are not as the origin sent them; none: they are not compared.
     fn changed_fields(&self, head: &ResponseHead<'_>, mark: Option<ResponseMark>) -> Option<ChangedFields> {
         let XactId { robot, number, place } = self.xact.id;
-        let place = u64::from(robot).wrapping_add(number).wrapping_add(u64::from(place));
-        if !place.is_multiple_of(FIELDS_COMPARED_EVERY) || !self.setup.knows_cache_fields {
+        let turn = u64::from(robot).wrapping_add(number).wrapping_add(u64::from(place));
+        if !turn.is_multiple_of(FIELDS_COMPARED_EVERY) || !self.setup.knows_cache_fields {
             return None;
         }
         let made_s = (mark?.made_us / 1_000_000) as i64;

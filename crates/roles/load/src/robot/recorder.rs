@@ -15,6 +15,7 @@ use assay_net::coalesce::LowQuantile;
 use assay_protocol::clock::RunClock;
 use assay_workload::Fault;
 use assay_workload::model::RobotIndex;
+use strum::VariantArray;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::features::ResponseKind;
@@ -81,7 +82,7 @@ pub struct Recorder {
     /// The xact log, when there is one.
     log: Option<XactLogQueue>,
     /// Examples sent of each kind.
-    examples: [u8; ErrorKind::ALL.len()],
+    examples: [u8; ErrorKind::VARIANTS.len()],
     /// Time within which the quickest responses come.
     pub low_response_time: LowQuantile,
     reports: UnboundedSender<RobotReport>,
@@ -101,7 +102,7 @@ impl Recorder {
             interval_number: 0,
             sampler: setup.adapts.then(WorkerSampler::default),
             log,
-            examples: [0; ErrorKind::ALL.len()],
+            examples: [0; ErrorKind::VARIANTS.len()],
             low_response_time: LowQuantile::default(),
             reports,
             setup,

@@ -19,6 +19,7 @@ use assay_measurement::own_error::Unrecorded;
 use assay_measurement::robot_times::RobotTimes;
 use assay_measurement::times::{Burst, TimesRecorder};
 use assay_workload::model::{Method, RequestType};
+use strum::VariantArray;
 
 use flights::{Exposure, Flight};
 
@@ -40,7 +41,7 @@ const TYPES: [RequestType; 6] = [
 pub struct RobotRecorder {
     /// Counts that are plain numbers; the maps in it stay empty until [`RobotRecorder::counts`].
     pub counts: RobotCounts,
-    errors: [u64; ErrorKind::ALL.len()],
+    errors: [u64; ErrorKind::VARIANTS.len()],
     methods: [u64; METHODS.len()],
     types: [u64; TYPES.len()],
     status_200: u64,
@@ -262,7 +263,8 @@ impl RobotRecorder {
     /// All counts, with their maps.
     pub fn counts(&self) -> RobotCounts {
         let mut counts = self.counts.clone();
-        counts.errors = ErrorKind::ALL.into_iter().zip(self.errors).filter(|&(_, n)| n > 0).collect();
+        counts.errors =
+            ErrorKind::VARIANTS.iter().copied().zip(self.errors).filter(|&(_, n)| n > 0).collect();
         counts.by_method = named(METHODS.map(method_name), self.methods);
         counts.by_type = named(TYPES.map(type_name), self.types);
         for (status, number) in [(200, self.status_200), (304, self.status_304)] {
@@ -353,8 +355,8 @@ mod tests {
 
     #[test]
     fn counters_stand_where_their_names_do() {
-        for (at, kind) in ErrorKind::ALL.into_iter().enumerate() {
-            assert_eq!(kind as usize, at, "{kind}");
+        for (at, kind) in ErrorKind::VARIANTS.iter().enumerate() {
+            assert_eq!(*kind as usize, at, "{kind}");
         }
         for (at, method) in METHODS.into_iter().enumerate() {
             assert_eq!(method as usize, at);

@@ -23,6 +23,7 @@ use assay_protocol::clock::RunClock;
 use assay_protocol::evaluation::ExchangeRow;
 use assay_record::dir::RunDirError;
 use assay_record::spe::ExchangeWriter;
+use strum::IntoStaticStr;
 
 use crate::collector::error::CollectorError;
 use crate::log_writer::drain;
@@ -34,7 +35,8 @@ const TABLE: &str = "collector.parquet";
 const TEXT: &str = "collector.log";
 
 /// Source of a response.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ServedFrom {
     /// The Collector's own message.
     #[default]
@@ -50,12 +52,7 @@ pub enum ServedFrom {
 impl ServedFrom {
     /// Name in the table.
     fn name(self) -> &'static str {
-        match self {
-            ServedFrom::Own => "own",
-            ServedFrom::Fetched => "fetched",
-            ServedFrom::Replayed => "replayed",
-            ServedFrom::Joined => "joined",
-        }
+        self.into()
     }
 
     /// Squid's result and hierarchy codes.

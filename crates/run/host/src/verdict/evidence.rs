@@ -10,26 +10,19 @@ use assay_measurement::interval::{HostInterval, OriginInterval, RobotInterval};
 use assay_measurement::measured::Measured;
 use assay_measurement::ratios::ratio;
 use assay_record::run::{PhaseInfo, RunInfo};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// A role whose threads report their own scheduling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum WatchedRole {
     Robots,
     Origins,
 }
 
 impl WatchedRole {
-    pub const ALL: [WatchedRole; 2] = [WatchedRole::Robots, WatchedRole::Origins];
-
     pub fn name(self) -> &'static str {
-        match self {
-            WatchedRole::Robots => "robots",
-            WatchedRole::Origins => "origins",
-        }
-    }
-
-    fn from_name(name: &str) -> Option<WatchedRole> {
-        Self::ALL.into_iter().find(|role| role.name() == name)
+        self.into()
     }
 }
 
@@ -280,7 +273,7 @@ impl Evidence {
     }
 
     fn thread(&mut self, interval: &ThreadInterval) {
-        let Some(role) = WatchedRole::from_name(&interval.role) else { return };
+        let Ok(role) = interval.role.parse::<WatchedRole>() else { return };
         let waited = share(interval.run_delay_us, interval.length_ms * 1000);
         self.apportion(interval.start_ms, interval.length_ms, |phase, part| {
             let sum = phase.threads.entry((role, interval.thread)).or_default();
@@ -306,7 +299,7 @@ impl Evidence {
     }
 
     fn stall(&mut self, stall: &Stall) {
-        let Some(role) = WatchedRole::from_name(&stall.role) else { return };
+        let Ok(role) = stall.role.parse::<WatchedRole>() else { return };
         let length_ms = stall.length_us.div_ceil(1000).max(1);
         let last = self.phases.iter().rposition(|phase| phase.span_ms.end <= stall.at_ms);
         let add = |phase: &mut PhaseEvidence, length_us: u64| {
@@ -329,7 +322,7 @@ impl Evidence {
     }
 
     fn baseline(&mut self, baseline: &Baseline) {
-        let Some(role) = WatchedRole::from_name(&baseline.role) else { return };
+        let Ok(role) = baseline.role.parse::<WatchedRole>() else { return };
         let mut lag = Histogram::new();
         lag.merge_sparse(&baseline.lag);
         if let Some(p99_us) = lag.quantile_us(0.99) {

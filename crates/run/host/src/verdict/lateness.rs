@@ -2,6 +2,7 @@
 
 use assay_measurement::doubt::Reason;
 use assay_measurement::histogram::Histogram;
+use strum::VariantArray;
 
 use super::evidence::{JudgedRun, PhaseEvidence, WatchedRole, share};
 use super::finding::{Finding, format_percent, format_time};
@@ -31,7 +32,7 @@ fn judged_us(lateness: &Histogram) -> Option<u64> {
 pub fn findings(run: &JudgedRun<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (index, phase) in run.phases() {
-        for role in WatchedRole::ALL {
+        for &role in WatchedRole::VARIANTS {
             found.extend(late(run, index, phase, role));
         }
         found.extend(unsent_late(index, phase));

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use assay_measurement::doubt::Reason;
+use strum::VariantArray;
 
 use super::finding::{format_percent, format_time};
 
@@ -243,7 +244,7 @@ fn rules_of_the_machine() -> Vec<Rule> {
 pub fn reasons_markdown() -> String {
     let rules = rules();
     let mut text = String::new();
-    for reason in Reason::ALL {
+    for &reason in Reason::VARIANTS {
         // Writing to a string cannot fail.
         let _ = write!(
             text,
@@ -273,7 +274,7 @@ mod tests {
     fn every_reason_has_one_rule() {
         let mut ruled: Vec<Reason> = rules().iter().map(|rule| rule.reason).collect();
         ruled.sort();
-        assert_eq!(ruled, Reason::ALL);
+        assert_eq!(ruled, Reason::VARIANTS);
         assert!(rules().iter().all(|rule| !(rule.known.is_empty() && rule.serious.is_empty())));
     }
 }

@@ -1,6 +1,7 @@
 //! Shortage of processors for robots and origins, stolen time, and an unquiet machine before the run.
 
 use assay_measurement::doubt::Reason;
+use strum::VariantArray;
 
 use super::evidence::{JudgedRun, PhaseEvidence, ThreadSum, WatchedRole, share};
 use super::finding::{Finding, format_percent, format_time};
@@ -14,12 +15,12 @@ use super::limits::{
 pub fn findings(run: &JudgedRun<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (index, phase) in run.phases() {
-        for role in WatchedRole::ALL {
+        for &role in WatchedRole::VARIANTS {
             found.extend(processor_shortage(run, index, phase, role));
         }
         found.extend(stolen(index, phase));
     }
-    found.extend(WatchedRole::ALL.into_iter().filter_map(|role| unquiet(run, role)));
+    found.extend(WatchedRole::VARIANTS.iter().copied().filter_map(|role| unquiet(run, role)));
     found
 }
 

@@ -1,11 +1,13 @@
 //! Stores of a proxy, and the sizes that they accept.
 
 use serde::Deserialize;
+use strum::IntoStaticStr;
 
 use super::{Description, SettingUnit};
 
 /// A place where objects are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "kebab-case")]
 pub enum Store {
     Memory,
@@ -15,10 +17,7 @@ pub enum Store {
 impl Store {
     /// As a description spells it.
     pub fn name(self) -> &'static str {
-        match self {
-            Store::Memory => "memory",
-            Store::Disk => "disk",
-        }
+        self.into()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::mode::Mode;
 use crate::mode::{PeerProtocol, PeerRelation};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
+use strum::VariantArray;
 
 /// One origin as templates see it.
 #[derive(Debug, Clone, PartialEq)]
@@ -272,8 +273,12 @@ fn peering(peering: Option<&PeeringVariables>) -> Value {
     let queries = |protocol: PeerProtocol| {
         peering.is_some_and(|peering| peering.peers.iter().any(|peer| peer.protocol == protocol))
     };
-    let queries: Vec<&str> =
-        PeerProtocol::ALL.into_iter().filter(|protocol| queries(*protocol)).map(PeerProtocol::name).collect();
+    let queries: Vec<&str> = PeerProtocol::VARIANTS
+        .iter()
+        .copied()
+        .filter(|protocol| queries(*protocol))
+        .map(PeerProtocol::name)
+        .collect();
     let clients = peering.map(|peering| peering.clients.clone()).unwrap_or_default();
     context! {
         cooperates => peering.is_some(),

@@ -29,6 +29,7 @@ use assay_host::link::route::{self, Network};
 use assay_host::link::{LinkSettings, Namespace, NetError, namespace};
 use assay_record::run::{BedInfo, LinkInfo, NamespaceInfo};
 use assay_workload::model::Workload;
+use strum::IntoStaticStr;
 
 use crate::address::{HOSTS_PER_BLOCK, PROXY_PORT, usable_port};
 use crate::error::LabError;
@@ -73,7 +74,8 @@ impl NetworkPlan {
 }
 
 /// Position in the row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 enum Segment {
     Robots,
     Target,
@@ -82,11 +84,7 @@ enum Segment {
 
 impl Segment {
     fn name(self) -> &'static str {
-        match self {
-            Segment::Robots => "robots",
-            Segment::Target => "target",
-            Segment::Origins => "origins",
-        }
+        self.into()
     }
 
     /// The network whose addresses are all its own.

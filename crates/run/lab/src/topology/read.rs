@@ -6,6 +6,7 @@ use std::time::Duration;
 use assay_base::settings::suggest::nearest;
 use assay_base::settings::{Fields, Mistake, Source, Value};
 use assay_workload::cache_assignment::Share;
+use strum::VariantArray;
 
 use super::{CacheChoice, CacheDefaults, TopologyChoice};
 use crate::mode::PeerProtocol;
@@ -135,16 +136,13 @@ fn settings(table: &Fields<'_>) -> Result<BTreeMap<String, String>, Mistake> {
 
 /// A protocol between caches that there is not.
 #[derive(Debug, thiserror::Error)]
-#[error("`{text}` is none of \"{}\"", PeerProtocol::ALL.map(PeerProtocol::name).join("\", \""))]
+#[error("`{text}` is none of {}", PeerProtocol::VARIANTS.iter().map(|known| format!("\"{}\"", known.name())).collect::<Vec<_>>().join(", "))]
 struct UnknownProtocol {
     text: String,
 }
 
 fn protocol(text: &str) -> Result<PeerProtocol, UnknownProtocol> {
-    PeerProtocol::ALL
-        .into_iter()
-        .find(|protocol| protocol.name() == text)
-        .ok_or_else(|| UnknownProtocol { text: text.to_owned() })
+    text.parse().map_err(|_| UnknownProtocol { text: text.to_owned() })
 }
 
 /// A weight, or groups of robots.

@@ -12,6 +12,7 @@ use assay_measurement::histogram::Histogram;
 use assay_measurement::measured::Series;
 use assay_record::caches::{CacheLogs, Responses, Source, Traffic};
 use assay_record::run::RunInfo;
+use strum::VariantArray;
 
 use self::document::{CacheLogFigures, CacheSources, SourceFigures, TrafficFigures};
 use crate::figures::{percentiles, ratio};
@@ -72,7 +73,7 @@ fn sources<'a>(name: &str, rows: impl Iterator<Item = &'a Responses> + Clone) ->
             logged.merge_sparse(&row.duration);
         }
         (requests > 0).then(|| SourceFigures {
-            source: source_name(source).to_owned(),
+            source: source.name().to_owned(),
             requests,
             ratio: ratio(requests, whole),
             body_bytes: rows.map(|row| row.body_bytes).sum(),
@@ -85,7 +86,7 @@ fn sources<'a>(name: &str, rows: impl Iterator<Item = &'a Responses> + Clone) ->
         cache: name.to_owned(),
         requests: whole,
         hit_ratio: ratio(hits, whole),
-        sources: Source::ALL.into_iter().filter_map(of).collect(),
+        sources: Source::VARIANTS.iter().copied().filter_map(of).collect(),
     }
 }
 
@@ -109,22 +110,6 @@ fn traffic<'a>(rows: impl Iterator<Item = &'a Traffic>) -> Vec<TrafficFigures> {
     let finished =
         found.into_iter().map(|(sums, logged)| TrafficFigures { logged_ms: percentiles(&logged), ..sums });
     finished.collect()
-}
-
-/// Name of a source in the document, as in `caches.json`.
-fn source_name(source: Source) -> &'static str {
-    match source {
-        Source::Local => "local",
-        Source::Joined => "joined",
-        Source::Sibling => "sibling",
-        Source::Parent => "parent",
-        Source::ThroughParent => "through_parent",
-        Source::Revalidated => "revalidated",
-        Source::Origin => "origin",
-        Source::Failed => "failed",
-        Source::Unsaid => "unsaid",
-        Source::Unlogged => "unlogged",
-    }
 }
 
 #[cfg(test)]

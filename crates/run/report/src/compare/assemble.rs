@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use assay_base::settings::show::series;
+use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::Histogram;
 
 use super::chart_group::{ChartGroup, StepRow};
@@ -382,14 +383,17 @@ fn metric_rows(
 /// Errors by kind: mean number per run of each subject.
 fn errors(group: &RunGroup<'_>, scope: usize) -> BTreeMap<String, Vec<Option<f64>>> {
     let of = |cell: &&RunCell| cell.numbers.get(scope).map(|numbers| numbers.errors.clone());
-    let runs: Vec<Vec<BTreeMap<String, u64>>> =
+    let runs: Vec<Vec<BTreeMap<ErrorKind, u64>>> =
         group.subjects.iter().map(|runs| runs.values().filter_map(of).collect()).collect();
-    let kinds: BTreeSet<&String> = runs.iter().flatten().flat_map(BTreeMap::keys).collect();
-    let mean = |kind: &String, runs: &[BTreeMap<String, u64>]| {
+    let kinds: BTreeSet<&ErrorKind> = runs.iter().flatten().flat_map(BTreeMap::keys).collect();
+    let mean = |kind: &ErrorKind, runs: &[BTreeMap<ErrorKind, u64>]| {
         let total: u64 = runs.iter().filter_map(|errors| errors.get(kind)).sum();
         (!runs.is_empty()).then(|| total as f64 / runs.len() as f64)
     };
-    kinds.into_iter().map(|kind| (kind.clone(), runs.iter().map(|runs| mean(kind, runs)).collect())).collect()
+    kinds
+        .into_iter()
+        .map(|kind| (kind.to_string(), runs.iter().map(|runs| mean(kind, runs)).collect()))
+        .collect()
 }
 
 fn subjects(experiment: &ExperimentRuns) -> Vec<Subject> {

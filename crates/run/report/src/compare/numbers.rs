@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::SparseHistogram;
 use assay_measurement::interval::HostInterval;
 use assay_measurement::measured::Series;
@@ -23,7 +24,7 @@ use crate::tally::{self, Span, Tally};
 pub struct MetricValues {
     pub values: BTreeMap<&'static str, MetricValue>,
     /// Errors by kind.
-    pub errors: BTreeMap<String, u64>,
+    pub errors: BTreeMap<ErrorKind, u64>,
     /// Response times of all, as long as they had waited where they have no end.
     pub times: SparseHistogram,
 }

@@ -3,6 +3,7 @@
 use assay_base::settings::suggest::did_you_mean;
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::times::SpanOf;
+use strum::VariantArray;
 
 use super::metric::{RatioKind, RequestCounter, RequiredMetric, Statistic, TimeKind};
 use super::{Comparator, Requirement};
@@ -293,7 +294,7 @@ impl<'a> RequirementParser<'a> {
                 RequiredMetric::Rate { offered: self.choice(class, &of, false, "rate")? }
             }
             "errors" => {
-                let of: Vec<_> = ErrorKind::ALL.iter().map(|kind| (kind.name(), Some(*kind))).collect();
+                let of: Vec<_> = ErrorKind::VARIANTS.iter().map(|kind| (kind.name(), Some(*kind))).collect();
                 let of = RequestCounter::Errors(self.choice(class, &of, None, "class of errors")?);
                 RequiredMetric::Count { of, share: false }
             }

@@ -11,6 +11,7 @@ use assay_measurement::declared::{Described, FieldUnit, Metric};
 use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::interval::open_connections;
 use assay_measurement::ratios::HitRatio;
+use strum::VariantArray;
 
 use crate::serve::state::{ClassTimes, LivePhase, LiveState, NetworkCounters, RoleUsage, RunStage};
 use crate::serve::times::{Family, Sample, TimeBuckets, Value};
@@ -132,7 +133,7 @@ fn run(all: &mut MetricFamilies, state: &LiveState, now_unix_ms: u64) {
         vec![one],
     );
     let stage = |stage: RunStage| labelled("stage", stage.name(), f64::from(u8::from(stage == state.stage)));
-    let stages = RunStage::ALL.map(stage).to_vec();
+    let stages = RunStage::VARIANTS.iter().copied().map(stage).collect();
     all.add(
         Kind::Gauge,
         MetricName("run_stage", Unit::None),
@@ -179,13 +180,14 @@ fn run(all: &mut MetricFamilies, state: &LiveState, now_unix_ms: u64) {
 }
 
 fn requests(all: &mut MetricFamilies, counts: &RobotCounts) {
-    let errors = ErrorKind::ALL
-        .map(|kind| labelled("kind", kind.name(), counts.errors.get(&kind).copied().unwrap_or(0) as f64));
+    let errors = ErrorKind::VARIANTS
+        .iter()
+        .map(|kind| labelled("kind", kind.name(), counts.errors.get(kind).copied().unwrap_or(0) as f64));
     all.add(
         Kind::Counter,
         MetricName("errors", Unit::None),
         "Requests that ended in an error, by kind.",
-        errors.to_vec(),
+        errors.collect(),
     );
     let mut others = 0;
     let mut codes: Vec<Sample> = Vec::new();

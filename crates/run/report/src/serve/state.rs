@@ -15,11 +15,13 @@ use assay_measurement::robot_times::RobotTimes;
 use assay_protocol::message::{PhaseEvent, ProxyCounters};
 use assay_record::event::{RunEvent, Stage};
 use assay_record::run::{PhaseInfo, TargetInfo};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::serve::times::TimeBuckets;
 
 /// Stage of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum RunStage {
     /// Before its first request.
     #[default]
@@ -35,24 +37,9 @@ pub(crate) enum RunStage {
 }
 
 impl RunStage {
-    /// All of them, in their order.
-    pub const ALL: [RunStage; 5] = [
-        RunStage::Preparing,
-        RunStage::Running,
-        RunStage::Draining,
-        RunStage::Collecting,
-        RunStage::Finished,
-    ];
-
     /// Value of the label.
     pub fn name(self) -> &'static str {
-        match self {
-            RunStage::Preparing => "preparing",
-            RunStage::Running => "running",
-            RunStage::Draining => "draining",
-            RunStage::Collecting => "collecting",
-            RunStage::Finished => "finished",
-        }
+        self.into()
     }
 }
 

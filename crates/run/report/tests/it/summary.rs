@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use assay_measurement::doubt::{Doubt, Reason};
+use assay_measurement::error_kind::ErrorKind;
 use assay_measurement::histogram::Histogram;
 use assay_measurement::own_error::{Certainty, OwnInterval};
 use assay_record::run::RunInfo;
@@ -240,7 +241,7 @@ fn requests_that_assay_lost_and_sent_late_widen_what_they_can_have_moved_and_not
     assert!(summary.headline.unknown.is_empty() && summary.headline.roughly.is_empty());
     let top1 = &summary.phases[3].figures;
     let rate = &top1.own["rate.measured"];
-    let lost = top1.errors.by_kind["ports_exhausted"];
+    let lost = top1.errors.by_kind[&ErrorKind::PortsExhausted];
     let at_most = (top1.counts.completed + lost) as f64 / top1.duration_s.unwrap();
     assert_eq!(rate.low, top1.rate.measured);
     assert!((rate.high.unwrap() - at_most).abs() < 0.001, "the lost could all have got a response: {rate:?}");
@@ -391,7 +392,7 @@ fn an_undecided_requirement_leaves_the_run_undecided_and_a_held_one_is_all_that_
 #[test]
 fn wrong_content_and_responses_that_do_not_come_fail_a_run_of_which_nothing_was_required() {
     let summary = of(Story::Troubled);
-    assert!(summary.requirements.is_empty() && summary.total.errors.by_kind["stale"] > 0);
+    assert!(summary.requirements.is_empty() && summary.total.errors.by_kind[&ErrorKind::Stale] > 0);
     assert_eq!(summary.conclusion(), RunConclusion::Failed);
     assert_eq!(of(Story::Interrupted).conclusion(), RunConclusion::Fine, "what ran was right");
     assert_eq!(of(Story::Nothing).conclusion(), RunConclusion::NothingMeasured);
