@@ -83,6 +83,8 @@ pub struct CheckVerdict {
     /// A hit that only a validation allows (it had expired by what it says, or says `Vary: *`), from a target that would not show
     /// whether an origin has confirmed it.
     pub is_unconfirmed: bool,
+    /// Instant by which the origin had made a response that came from the store, in microseconds since the start of the run; none: it did not.
+    pub stored_us: Option<u64>,
     /// The response names no request: the target fetched it without the `X-Assay` of one.
     pub is_unattributed: bool,
     /// Fields for caches that are not as the origin sent them; none: they were not compared.
@@ -99,6 +101,7 @@ impl CheckVerdict {
         outcome: None,
         is_unsure: false,
         is_unconfirmed: false,
+        stored_us: None,
         is_unattributed: false,
         changed_fields: None,
         version: 0,
@@ -311,6 +314,7 @@ pub fn judge_head(
         outcome: Some(outcome),
         is_unsure,
         is_unconfirmed: has_expired || varies_by_all,
+        stored_us: (outcome == Outcome::Hit).then_some(mark.made_us.saturating_add(requested.clock_error_us)),
         is_unattributed: mark.xact == XactId::NOBODY,
         changed_fields: None,
         version: mark.version,

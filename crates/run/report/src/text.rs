@@ -229,7 +229,8 @@ fn correctness(summary: &Summary) -> Finding {
             _ => format!("{}{}", completeness(summary, Mood::Good).1, checked(total)),
         };
         let (mood, _) = completeness(summary, Mood::Good);
-        let mood = if total.counts.completed > 0 { mood } else { Mood::Doubtful };
+        let is_sound = total.counts.completed > 0 && total.special.robots.kept_after_post == 0;
+        let mood = if is_sound { mood } else { Mood::Doubtful };
         return failed_requests::qualified(finding(Topic::Correctness, mood, sentence(&text)), total);
     }
     let mut kinds: Vec<(&ErrorKind, &u64)> = total.errors.by_kind.iter().collect();
@@ -263,7 +264,7 @@ fn checked(total: &Figures) -> String {
     let compared =
         objects.saturating_sub(of(&total.by_method, "HEAD") + special.unchecked_parts + incomplete);
     let mut properties = vec!["of the right object"];
-    if special.unconfirmed_hits == 0 {
+    if special.unconfirmed_hits == 0 && special.kept_after_post == 0 {
         properties.push("fresh");
     }
     if special.unattributed == 0 {
@@ -287,6 +288,17 @@ fn checked(total: &Figures) -> String {
         text.push_str(&format!(
             " This target drops or changes X-Assay in requests, or fetches on its own, so {responses} did not show for which request they had been \
              fetched: whether Vary allowed them is not known, and joined fetches and validations look like misses."
+        ));
+    }
+    if special.kept_after_post > 0 {
+        let hits = several(special.kept_after_post, "hit");
+        let unless = match total.origins.counts.validations {
+            0 => "",
+            _ => ", unless an origin has confirmed it since, which this target does not show",
+        };
+        text.push_str(&format!(
+            " {hits} had been stored before a POST to the same URL succeeded: a cache through which it passes drops what it has \
+             (RFC 9111, 4.4){unless}."
         ));
     }
     if special.faults_omitted > 0 {

@@ -44,8 +44,12 @@ pub enum Fault {
     Slow,
     /// Sends every third POST to the origin again.
     RepeatedPost,
-    /// Forbids its clients to keep what they get.
-    KeptFromClients,
+    /// Puts this field in place of the one of its name in responses with an object.
+    ReplacedField(&'static str),
+    /// Drops `X-Assay` from requests.
+    Anonymous,
+    /// Stores what may be stored, and keeps it when a POST to its URL succeeds.
+    KeptAfterPost,
 }
 
 /// A running forwarder; it stops when dropped.
@@ -62,6 +66,8 @@ struct Shared {
     responded: AtomicU64,
     stop: AtomicBool,
     store: Mutex<HashMap<String, (Instant, Response)>>,
+    /// Last POST to each path.
+    posted: Mutex<HashMap<String, Instant>>,
     gate: Mutex<()>,
 }
 
@@ -89,6 +95,7 @@ impl Faulty {
             responded: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             store: Mutex::new(HashMap::new()),
+            posted: Mutex::new(HashMap::new()),
             gate: Mutex::new(()),
         });
         let accepting = Arc::clone(&shared);
@@ -146,24 +153,32 @@ fn respond(
     let robot = request.header("x-assay").is_some();
     if robot
         && is_get
-        && let Some(stored) = shared.stored_response(request, &path)
+        && let Some((since, stored)) = shared.stored_response(request, &path)
     {
-        shared.injected.fetch_add(1, Ordering::SeqCst);
+        let posted = shared.posted.lock().expect("no thread panics with it").get(&path).copied();
+        let is_wrong = shared.fault != Fault::KeptAfterPost || posted.is_some_and(|posted| since < posted);
+        shared.injected.fetch_add(u64::from(is_wrong), Ordering::SeqCst);
         write_response(client, &stored, stored.body.len(), true)?;
         return Ok(true);
     }
     if robot && shared.fault == Fault::Slow {
         thread::sleep(Duration::from_secs(2));
     }
+    if robot && shared.fault == Fault::Anonymous {
+        request.headers.retain(|line| !is_field(line, "x-assay"));
+    }
     let gate = (shared.fault == Fault::OneAtATime).then(|| shared.gate.lock());
     if shared.fault == Fault::OneOrigin {
-        request.headers.retain(|line| !line.to_ascii_lowercase().starts_with("host:"));
+        request.headers.retain(|line| !is_field(line, "host"));
         request.headers.push(format!("Host: {}", shared.origin));
     }
     let mut response = fetch(request, shared.origin)?;
     drop(gate);
     let nth = if robot { shared.responded.fetch_add(1, Ordering::SeqCst) } else { 1 };
     let is_post = robot && request.line.starts_with("POST ");
+    if is_post && response.is_ok() {
+        shared.posted.lock().expect("no thread panics with it").insert(path.clone(), Instant::now());
+    }
     if shared.fault == Fault::RepeatedPost && is_post && nth.is_multiple_of(3) {
         shared.injected.fetch_add(1, Ordering::SeqCst);
         response = fetch(request, shared.origin)?;
@@ -172,9 +187,12 @@ fn respond(
         shared.injected.fetch_add(1, Ordering::SeqCst);
         return Ok(false);
     }
-    if shared.fault == Fault::KeptFromClients {
-        response.head.retain(|line| !line.to_ascii_lowercase().starts_with("cache-control:"));
-        response.head.push("Cache-Control: no-store".to_owned());
+    if let Fault::ReplacedField(field) = shared.fault
+        && response.is_ok()
+    {
+        let (name, _) = field.split_once(':').expect("a field has a colon");
+        response.head.retain(|line| !is_field(line, name));
+        response.head.push(field.to_owned());
     }
     let every_third =
         robot && is_get && nth.is_multiple_of(3) && response.is_ok() && response.body.len() > 40;
@@ -211,7 +229,7 @@ fn respond(
 
 impl Shared {
     /// A stored response that this fault makes the forwarder give, though it must not.
-    fn stored_response(&self, request: &Request, path: &str) -> Option<Response> {
+    fn stored_response(&self, request: &Request, path: &str) -> Option<(Instant, Response)> {
         let (since, stored) = self.store.lock().expect("no thread panics with it").get(path).cloned()?;
         let reload = request.header("cache-control").is_some_and(|v| v.contains("no-cache"));
         let conditional = request.header("if-modified-since").is_some();
@@ -219,14 +237,17 @@ impl Shared {
             Fault::HitOnReload => reload && since.elapsed() >= LONG_STORED,
             Fault::HitOnUncachable => !reload && !conditional && !stored.is_cachable(),
             Fault::StaleAfterExpiry => !reload && !conditional && stored.expired_for() > 3,
+            Fault::KeptAfterPost => true,
             _ => false,
         };
-        wrong.then_some(stored)
+        wrong.then_some((since, stored))
     }
 
     fn keep(&self, request: &Request, path: &str, response: &Response) {
-        let storing =
-            matches!(self.fault, Fault::HitOnReload | Fault::HitOnUncachable | Fault::StaleAfterExpiry);
+        let storing = matches!(
+            self.fault,
+            Fault::HitOnReload | Fault::HitOnUncachable | Fault::StaleAfterExpiry | Fault::KeptAfterPost
+        );
         if storing && request.line.starts_with("GET ") && response.is_ok() {
             let mut store = self.store.lock().expect("no thread panics with it");
             store.entry(path.to_owned()).or_insert_with(|| (Instant::now(), response.clone()));
@@ -266,6 +287,10 @@ impl Response {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as i64;
         header(&self.head, "expires").and_then(unix_seconds).map_or(-1, |expires| now - expires)
     }
+}
+
+fn is_field(line: &str, name: &str) -> bool {
+    line.split_once(':').is_some_and(|(key, _)| key.eq_ignore_ascii_case(name))
 }
 
 fn header<'a>(lines: &'a [String], name: &str) -> Option<&'a str> {

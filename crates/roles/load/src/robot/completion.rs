@@ -10,6 +10,7 @@ use super::response::FinishedResponse;
 use super::setup::RobotSetup;
 use super::worker::{RobotKey, Trigger, Worker};
 use super::xact::{Xact, XactKey};
+use crate::tally::ideal::ReceivedBody;
 use crate::tally::{self, CompletedXact, OwnDelays};
 use assay_net::rx_timestamps::min_unread_us;
 
@@ -21,7 +22,7 @@ impl Worker {
         let sent_ns = xact.sent_ns.unwrap_or(now_ns);
         self.recorder.levels.in_flight -= 1;
         self.recorder.low_response_time.record(now_ns.saturating_sub(sent_ns));
-        if xact.method.has_body() {
+        if xact.method.has_body() && kind.is_object() {
             self.note_post(&xact, now_ns);
         }
         let (unread_us, shares_from) = (trigger.unread_us, self.setup.shares_from);
@@ -46,7 +47,7 @@ impl Worker {
         };
         let basic = xact.basic && kind.is_object();
         self.recorder.ideal_events.extend(xact.ideal_settled(
-            basic.then_some(body_bytes),
+            basic.then_some(ReceivedBody { phase: xact.phase, body_bytes, stored_us: verdict.stored_us }),
             &self.control.clock,
             now_ns,
         ));

@@ -70,9 +70,16 @@ impl Worker {
                 _ => None,
             };
         }
-        // A POST drops what is stored when its response comes, not when it is sent: see `note_post`.
-        let event = (caches && xact.may_fill())
-            .then(|| note_sent(&self.setup.universe, xact, clock.since_start_us(now_ns), fresh_until));
+        let at_us = clock.since_start_us(now_ns);
+        let event = match xact.method.has_body() {
+            // It drops what is stored when its response comes: see `note_post`.
+            true if caches => Some(IdealEvent::PostSent { xact: xact.id, at_us }),
+            // An origin that fails on purpose sends nothing to store.
+            false if caches && !xact.has_failing_fault() => {
+                Some(note_sent(&self.setup.universe, xact, at_us, fresh_until))
+            }
+            _ => None,
+        };
         self.recorder.ideal_events.extend(event);
         let recorder = self.recorder.phase(phase);
         recorder.counts.sent += 1;
@@ -85,7 +92,7 @@ impl Worker {
         if self.setup.caches {
             let at_us = self.control.clock.since_start_us(now_ns);
             let lookup = lookup(&self.setup.universe, xact, at_us, FOREVER);
-            self.recorder.ideal_events.push(IdealEvent::Sent { lookup, basic: None });
+            self.recorder.ideal_events.push(IdealEvent::Posted { lookup, xact: xact.id });
         }
     }
 
@@ -424,7 +431,7 @@ impl Display for ExtraBytes {
 fn note_sent(universe: &Universe, xact: &mut Xact, at_us: u64, fresh_until_ms: u32) -> IdealEvent {
     let lookup = lookup(universe, xact, at_us, fresh_until_ms);
     xact.sent_lookup = Some(SentLookup { key: lookup.key, sent_us: at_us });
-    IdealEvent::Sent { lookup, basic: xact.basic.then_some(xact.id) }
+    IdealEvent::Sent { lookup, xact: xact.id }
 }
 
 /// Lookup of an xact in the ideal cache.

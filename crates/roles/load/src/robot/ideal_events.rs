@@ -53,18 +53,15 @@ impl Xact {
         self.sent_lookup.map(|request| IdealEvent::Failed { request, at_us })
     }
 
-    /// Event of the end of a basic xact with the body bytes of its object; none: it did not get the object.
+    /// Event of the end of an xact that was noted as sent; `counted`: a basic one that got its object.
     pub fn ideal_settled(
         &self,
-        body_bytes: Option<u64>,
+        counted: Option<ReceivedBody>,
         clock: &RunClock,
         now_ns: u64,
     ) -> Option<IdealEvent> {
-        if !self.basic || self.sent_lookup.is_none() {
-            return None;
-        }
-        let counted = body_bytes.map(|body_bytes| ReceivedBody { phase: self.phase, body_bytes });
-        Some(IdealEvent::Ended { xact: self.id, at_us: clock.since_start_us(now_ns), counted })
+        let is_noted = self.sent_lookup.is_some() || self.method.has_body();
+        is_noted.then(|| IdealEvent::Ended { xact: self.id, at_us: clock.since_start_us(now_ns), counted })
     }
 
     fn ideal_arrived(&self, clock: &RunClock, read_ns: u64, unread_us: u32) -> Option<IdealEvent> {

@@ -230,11 +230,6 @@ impl Xact {
         }
     }
 
-    /// True if a cache may keep the response: the origin sends one.
-    pub fn may_fill(&self) -> bool {
-        !self.method.has_body() && !self.has_failing_fault()
-    }
-
     /// True if parts of the object are requested.
     pub fn is_for_parts(&self) -> bool {
         self.features.as_ref().is_some_and(|features| features.ranges.is_some())

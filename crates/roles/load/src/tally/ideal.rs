@@ -11,18 +11,22 @@ use assay_workload::XactId;
 /// A note of a worker for the ideal cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdealEvent {
-    /// A request was sent.
-    Sent {
-        lookup: Lookup,
-        /// Id of a basic xact: it counts if it gets the object.
-        basic: Option<XactId>,
+    /// A request other than a POST was sent.
+    Sent { lookup: Lookup, xact: XactId },
+    /// A POST was sent.
+    PostSent {
+        xact: XactId,
+        /// Microseconds since the start of the run.
+        at_us: u64,
     },
-    /// A basic xact that was noted as sent is over.
+    /// A POST got a response that is no error.
+    Posted { lookup: Lookup, xact: XactId },
+    /// An xact that was noted as sent is over.
     Ended {
         xact: XactId,
         /// Microseconds since the start of the run.
         at_us: u64,
-        /// None: it did not get the object.
+        /// None: it is not basic, or did not get the object.
         counted: Option<ReceivedBody>,
     },
     /// The response to a request that was noted as sent is there for others. Of no interest where requests are collapsed.
@@ -54,13 +58,17 @@ pub struct ReceivedBody {
     pub phase: u16,
     /// Body bytes received, as they were sent: coded, where the body was.
     pub body_bytes: u64,
+    /// Instant by which the origin had made a response that the target served from its store, in microseconds since the start of the
+    /// run; none: it was not stored.
+    pub stored_us: Option<u64>,
 }
 
 impl IdealEvent {
     fn at_us(&self) -> u64 {
         match self {
-            IdealEvent::Sent { lookup, .. } => lookup.at_us,
-            IdealEvent::Arrived { at_us, .. }
+            IdealEvent::Sent { lookup, .. } | IdealEvent::Posted { lookup, .. } => lookup.at_us,
+            IdealEvent::PostSent { at_us, .. }
+            | IdealEvent::Arrived { at_us, .. }
             | IdealEvent::Failed { at_us, .. }
             | IdealEvent::Ended { at_us, .. } => *at_us,
         }
@@ -72,14 +80,48 @@ impl IdealEvent {
 pub struct IdealFeed {
     cache: IdealCache,
     waiting: Vec<IdealEvent>,
-    /// Basic xacts that are under way, and whether the cache would have hit them.
-    under_way: HashMap<XactId, bool>,
+    /// The target declares that a POST drops what it has stored.
+    invalidates: bool,
+    /// Xacts that are under way.
+    under_way: HashMap<XactId, SentRequest>,
+    /// End of what the cache has been shown, in microseconds since the start of the run.
+    fed_until_us: u64,
+    /// POSTs under way, and the instant before which every xact that had been sent when they were sent had ended.
+    posts: HashMap<XactId, u64>,
+    /// The last POST of each object that had one, where the target drops what is stored (RFC 9111, 4.4).
+    invalidations: HashMap<u64, Invalidation>,
+}
+
+/// A request under way.
+#[derive(Debug, Clone, Copy)]
+struct SentRequest {
+    object: u64,
+    sent_us: u64,
+    /// The ideal cache would have hit.
+    is_hit: bool,
+}
+
+/// A POST after which no response that an origin made before `made_until_us` may come from the store. One that was on its way to
+/// the target when the POST was sent can have been stored after it.
+#[derive(Debug, Clone, Copy)]
+struct Invalidation {
+    made_until_us: u64,
+    /// Instant of the response to the POST.
+    at_us: u64,
 }
 
 impl IdealFeed {
     /// A feed to an empty cache.
     pub fn new(behaviour: CacheBehaviour) -> Self {
-        Self { cache: IdealCache::new(behaviour), waiting: Vec::new(), under_way: HashMap::new() }
+        Self {
+            cache: IdealCache::new(behaviour),
+            waiting: Vec::new(),
+            invalidates: behaviour.post_invalidates,
+            under_way: HashMap::new(),
+            fed_until_us: 0,
+            posts: HashMap::new(),
+            invalidations: HashMap::new(),
+        }
     }
 
     /// Takes a worker's notes.
@@ -93,27 +135,44 @@ impl IdealFeed {
         // Stable: events of one instant keep the order in which their worker made them.
         self.waiting.sort_by_key(IdealEvent::at_us);
         let ready = self.waiting.partition_point(|note| note.at_us() < until_us);
+        let oldest_us = self.under_way.values().map(|request| request.sent_us).min();
+        let settled_us = oldest_us.unwrap_or(u64::MAX).min(self.fed_until_us);
+        self.fed_until_us = until_us;
         for note in self.waiting.drain(..ready) {
             match note {
                 IdealEvent::Failed { request, .. } => self.cache.undo_fill(request.key, request.sent_us),
                 IdealEvent::Arrived { request, at_us } => {
                     self.cache.complete_fetch(request.key, request.sent_us, at_us);
                 }
-                IdealEvent::Sent { lookup, basic } => {
-                    let hit = self.cache.lookup(lookup);
+                IdealEvent::Sent { lookup, xact } => {
+                    let is_hit = self.cache.lookup(lookup);
+                    let request = SentRequest { object: lookup.object, sent_us: lookup.at_us, is_hit };
                     // One that was redirected sends another request: its last response counts.
-                    if let Some(xact) = basic {
-                        self.under_way.insert(xact, hit);
+                    self.under_way.insert(xact, request);
+                }
+                IdealEvent::PostSent { xact, .. } => _ = self.posts.insert(xact, settled_us),
+                IdealEvent::Posted { lookup, xact } => {
+                    self.cache.lookup(lookup);
+                    if self.invalidates
+                        && let Some(made_until_us) = self.posts.remove(&xact)
+                    {
+                        let invalidation = Invalidation { made_until_us, at_us: lookup.at_us };
+                        self.invalidations.insert(lookup.object, invalidation);
                     }
                 }
                 IdealEvent::Ended { xact, counted, .. } => {
-                    let Some((hit, counted)) = self.under_way.remove(&xact).zip(counted) else { continue };
-                    let bytes = counted.body_bytes;
-                    counts_of(counted.phase, &mut |counts| {
+                    self.posts.remove(&xact);
+                    let Some((request, body)) = self.under_way.remove(&xact).zip(counted) else { continue };
+                    let is_kept = self.invalidations.get(&request.object).is_some_and(|post| {
+                        post.at_us < request.sent_us
+                            && body.stored_us.is_some_and(|stored_us| stored_us < post.made_until_us)
+                    });
+                    counts_of(body.phase, &mut |counts| {
                         counts.ideal_basic += 1;
-                        counts.ideal_basic_bytes += bytes;
-                        counts.ideal_hits += u64::from(hit);
-                        counts.ideal_hit_bytes += if hit { bytes } else { 0 };
+                        counts.ideal_basic_bytes += body.body_bytes;
+                        counts.ideal_hits += u64::from(request.is_hit);
+                        counts.ideal_hit_bytes += if request.is_hit { body.body_bytes } else { 0 };
+                        counts.kept_after_post += u64::from(is_kept);
                     });
                 }
             }
@@ -135,12 +194,13 @@ mod tests {
     fn sent(key: u64, at_us: u64) -> IdealEvent {
         let (object, request, fresh_until_ms) = (key, RequestClass::Get, FOREVER);
         let lookup = Lookup { key, object, request, cachable: true, at_us, fresh_until_ms };
-        IdealEvent::Sent { lookup, basic: Some(id(at_us)) }
+        IdealEvent::Sent { lookup, xact: id(at_us) }
     }
 
     /// An xact that ended with so many bytes.
     fn ended(number: u64, at_us: u64, body_bytes: u64) -> IdealEvent {
-        IdealEvent::Ended { xact: id(number), at_us, counted: Some(ReceivedBody { phase: 0, body_bytes }) }
+        let counted = Some(ReceivedBody { phase: 0, body_bytes, stored_us: None });
+        IdealEvent::Ended { xact: id(number), at_us, counted }
     }
 
     fn until(feed: &mut IdealFeed, until_us: u64) -> RobotCounts {
@@ -208,11 +268,44 @@ mod tests {
     fn one_that_was_led_elsewhere_counts_for_what_it_got_in_the_end() {
         let mut feed = IdealFeed::new(CacheBehaviour::default());
         let again = |key, at_us| match sent(key, at_us) {
-            IdealEvent::Sent { lookup, .. } => IdealEvent::Sent { lookup, basic: Some(id(20)) },
+            IdealEvent::Sent { lookup, .. } => IdealEvent::Sent { lookup, xact: id(20) },
             other => other,
         };
         feed.add(&mut vec![sent(7, 10), ended(10, 15, 1), sent(1, 20), again(7, 30), ended(20, 40, 5)]);
         let total = until(&mut feed, u64::MAX);
         assert_eq!((total.ideal_basic, total.ideal_hits, total.ideal_hit_bytes), (2, 1, 5));
+    }
+
+    /// What is counted of a response from the store to a request of 5 s for an object with a POST that took from 3 s to 4 s, made
+    /// at `stored_us`.
+    fn kept(behaviour: CacheBehaviour, stored_us: u64, sent_us: u64) -> u64 {
+        let mut feed = IdealFeed::new(behaviour);
+        let second = 1_000_000;
+        // Another object's request, on its way all the time since 2 s.
+        feed.add(&mut vec![sent(1, second), ended(second, second + 1, 10), sent(2, 2 * second)]);
+        until(&mut feed, 3 * second);
+        let (object, request, fresh_until_ms) = (1, RequestClass::Post, FOREVER);
+        let lookup = Lookup { key: 1, object, request, cachable: true, at_us: 4 * second, fresh_until_ms };
+        let body = ReceivedBody { phase: 0, body_bytes: 10, stored_us: Some(stored_us) };
+        feed.add(&mut vec![
+            IdealEvent::PostSent { xact: id(3), at_us: 3 * second },
+            IdealEvent::Posted { lookup, xact: id(3) },
+            sent(1, sent_us),
+            IdealEvent::Ended { xact: id(sent_us), at_us: 6 * second, counted: Some(body) },
+        ]);
+        until(&mut feed, u64::MAX).kept_after_post
+    }
+
+    #[test]
+    fn what_was_stored_before_a_post_and_is_served_after_it_is_counted_where_posts_drop_it() {
+        let plain = CacheBehaviour::PLAIN;
+        assert_eq!(kept(plain, 1_500_000, 5_000_000), 1);
+        assert_eq!(kept(CacheBehaviour { post_invalidates: false, ..plain }, 1_500_000, 5_000_000), 0);
+        assert_eq!(
+            kept(plain, 2_500_000, 5_000_000),
+            0,
+            "it can have been on its way when the POST was sent"
+        );
+        assert_eq!(kept(plain, 1_500_000, 3_500_000), 0, "the POST had no response yet");
     }
 }

@@ -239,9 +239,9 @@ mod tests {
                 fresh_until_ms: FOREVER,
             };
             let xact = XactId { robot: 0, number: at_us, place: 0 };
-            let counted = Some(ReceivedBody { phase, body_bytes: 10 });
+            let counted = Some(ReceivedBody { phase, body_bytes: 10, stored_us: None });
             let ended = IdealEvent::Ended { xact, at_us: at_us + 10, counted };
-            vec![IdealEvent::Sent { lookup, basic: Some(xact) }, ended]
+            vec![IdealEvent::Sent { lookup, xact }, ended]
         };
         let mut merger = merger(2);
         merger.add(WorkerSnapshot { ideal_events: ideal_events(500, 1), ..snapshot(0, &[]) });
@@ -263,11 +263,9 @@ mod tests {
             fresh_until_ms: FOREVER,
         };
         let xact = XactId { robot: 0, number: 0, place: 0 };
-        let counted = Some(ReceivedBody { phase: 1, body_bytes: 10 });
-        let ideal_events = vec![
-            IdealEvent::Sent { lookup, basic: Some(xact) },
-            IdealEvent::Ended { xact, at_us: CUT.to_us, counted },
-        ];
+        let counted = Some(ReceivedBody { phase: 1, body_bytes: 10, stored_us: None });
+        let ideal_events =
+            vec![IdealEvent::Sent { lookup, xact }, IdealEvent::Ended { xact, at_us: CUT.to_us, counted }];
         let intervals =
             intervals(&mut merger(1), WorkerSnapshot { ideal_events, last: true, ..snapshot(0, &[(1, 1)]) });
         assert_eq!(intervals[0].counts.ideal_basic, 1);
