@@ -1,5 +1,6 @@
 //! Texts of a report on a run directory with missing or damaged parts.
 
+use assay_base::settings::show::series;
 use assay_record::missing::Missing;
 
 use crate::document::{Finding, Mood, Summary, Topic};
@@ -63,9 +64,10 @@ pub(crate) fn verdict(summary: &Summary, mut findings: Vec<Finding>) -> Vec<Find
         return findings;
     }
     for known in findings.iter_mut().filter(|known| known.about == Topic::Trust && known.mood != Mood::Bad) {
-        let files = lost.join(", ");
         let text = format!(
-            "Only in part: {files} cannot be read, so numbers that need it are left out or too small."
+            "Only in part: {} cannot be read, so numbers that need {} are left out or too small.",
+            series(&lost),
+            if lost.len() == 1 { "it" } else { "them" }
         );
         *known = finding(Topic::Trust, Mood::Doubtful, text);
     }

@@ -176,7 +176,12 @@ impl Reader<'_> {
     fn read_histograms(&mut self) -> Result<(), RunDirError> {
         let heads = self.open(&columns::TIMES)?;
         let path = self.dir.path().join(columns::HISTOGRAMS.file);
-        let Some(heads) = heads else { return Ok(()) };
+        let Some(heads) = heads else {
+            if !path.exists() {
+                self.gaps.note(&path, Gap::Absent, "it is not there");
+            }
+            return Ok(());
+        };
         for row in 0..heads.rows() {
             read_head(&mut self.series, &heads, row).or_else(|error| self.gaps.error(error))?;
         }

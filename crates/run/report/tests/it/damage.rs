@@ -74,6 +74,33 @@ fn a_file_that_is_cut_changed_or_gone_is_named_in_the_report_of_what_is_there() 
 }
 
 #[test]
+fn of_several_files_that_are_gone_each_is_named() {
+    let run = synthetic::make(Story::Good, 2);
+    let gone: Vec<PathBuf> =
+        files(&run.dir).into_iter().filter(|path| name(path).ends_with("parquet")).collect();
+    for path in &gone {
+        std::fs::remove_file(path).unwrap();
+    }
+    for path in &gone {
+        report_names(&run.dir, &name(path), "gone with others");
+    }
+}
+
+#[test]
+fn without_counts_by_status_nobody_says_how_many_bodies_were_checked() {
+    let run = synthetic::make(Story::Good, 2);
+    let correctness = || {
+        let summary = Summary::from_run(&run.dir).unwrap();
+        let found = summary.verdict.into_iter().find(|finding| finding.about == Topic::Correctness).unwrap();
+        found.text
+    };
+    assert!(correctness().contains("the bodies of "), "{}", correctness());
+    std::fs::remove_file(run.dir.path().join("classes.parquet")).unwrap();
+    assert!(correctness().contains("bodies were checked"), "{}", correctness());
+    assert!(!correctness().contains("the bodies of"), "{}", correctness());
+}
+
+#[test]
 fn a_run_without_checksums_never_brings_the_reader_down() {
     // Nothing says that a file was changed, so anything may come out, but an end.
     let run = synthetic::make(Story::Direct, 2);
