@@ -19,7 +19,6 @@ import subprocess
 import sys
 import time
 
-import learned
 from browser import Browser, program
 from questions import QUESTIONS
 
@@ -117,10 +116,6 @@ def kept_result(question):
     return json.loads(path.read_text()) if path.exists() else None
 
 
-def sentences(question, place):
-    return getattr(learned, question.name.replace("-", "_"))(place)
-
-
 def shown(question):
     """The commands as a reader types them."""
     lines = [line for line in question.commands if not line.startswith("@")]
@@ -131,7 +126,6 @@ def shown(question):
 
 def page(question, result):
     """The page of a question, as Markdown."""
-    place = KEPT / question.name
     date = time.strftime("%Y-%m-%d", time.gmtime(result["begun_unix_s"]))
     parts = [f"# {question.title}", question.lead, "```sh\n" + "\n".join(shown(question)) + "\n```"]
     for name, text in question.files.items():
@@ -141,7 +135,7 @@ def page(question, result):
         parts.append(question.remark)
     report = f"{question.name}/report.html"
     parts += [
-        "## What came out", "\n".join(f"- {one}" for one in sentences(question, place)),
+        "## What came out",
         f"[![The beginning of the report]({question.name}/report.png)]({report})", f"**[Open the live report]({report})**",
         f"Made by {result['assay']} on {date} in {result['took_s']:.0f} s, on {result['machine']}. Runs of this length are rehearsals, and one "
         "run of each side shows nothing about chance: for results that you publish, take longer runs and repeat them.",
@@ -153,8 +147,8 @@ def page(question, result):
 
 def overview(results):
     """The first page of the gallery."""
-    lines = ["# Gallery", "Questions that people have about their caches, each with the commands to type, the report that they made, and what one "
-             "learns from it. Reports and sentences were made by `make gallery` with the program that this manual is about.",
+    lines = ["# Gallery", "Questions that people have about their caches, each with the commands to type and the report that they made, which "
+             "begins with its verdict. `make gallery` made the reports with the program that this manual is about.",
              '<div class="gallery">\n']
     for question, _ in results:
         lines.append(f'<a href="{question.name}.html"><img src="{question.name}/report.png" alt="" loading="lazy">'

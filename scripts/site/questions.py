@@ -1,4 +1,4 @@
-"""The questions of the gallery: what is typed for each, and the page that it makes. What one learns is in `learned.py`.
+"""The questions of the gallery: what is typed for each, and the page that it makes.
 
 A question is a directory of files that are written first, and the lines of a shell that are run in it. Lines that begin with `@` are
 run and not shown: they prepare what a reader has (a log, a site), of which the remark speaks. Lengths are those of rehearsals, so that
