@@ -4,11 +4,13 @@
 
 use std::borrow::Borrow;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::collections::BTreeMap;
+use std::hash::Hash;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
+
+use foldhash::HashMap;
 
 use crate::tls::HTTP_2;
 use crate::tls::client::{TlsClient, TlsServerName};
@@ -28,9 +30,9 @@ pub struct Pool<K = SocketAddr> {
     /// TLS to servers; none: in the clear.
     tls: Option<UpstreamTls>,
     /// Servers of HTTP/2, and the connections to them.
-    http2: HashMap<K, Http2Server, BuildHasherDefault<AddressHasher>>,
+    http2: HashMap<K, Http2Server>,
     opened: Cell<u64>,
-    idle: RefCell<HashMap<K, Vec<IdleUpstream>, BuildHasherDefault<AddressHasher>>>,
+    idle: RefCell<HashMap<K, Vec<IdleUpstream>>>,
     /// Bound on the connections of each server.
     bounded: Option<ServerLimit>,
 }
@@ -38,7 +40,7 @@ pub struct Pool<K = SocketAddr> {
 /// Bounds the requests that wait for one server, so that a slow one leaves clients' connections to the others.
 struct ServerLimit {
     most: usize,
-    taken: RefCell<HashMap<SocketAddr, Rc<Cell<usize>>, BuildHasherDefault<AddressHasher>>>,
+    taken: RefCell<HashMap<SocketAddr, Rc<Cell<usize>>>>,
 }
 
 impl ServerLimit {
@@ -66,7 +68,7 @@ impl Drop for ServerSlot {
 pub struct UpstreamTls {
     pub client: TlsClient,
     /// The name that each server's certificate is verified for.
-    pub names: HashMap<SocketAddr, TlsServerName>,
+    pub names: BTreeMap<SocketAddr, TlsServerName>,
 }
 
 impl UpstreamTls {
@@ -86,42 +88,6 @@ struct Http2Server {
 struct IdleUpstream {
     upstream: Box<Upstream>,
     since_ns: u64,
-}
-
-/// A cheap hash of addresses: a connection is looked up and given back for every request.
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
-    }
-
-    fn write_u16(&mut self, value: u16) {
-        self.write_u64(u64::from(value));
-    }
-
-    fn write_u32(&mut self, value: u32) {
-        self.write_u64(u64::from(value));
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        // The fractional part of the golden ratio, which spreads neighbours far apart.
-        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn write_usize(&mut self, value: usize) {
-        self.write_u64(value as u64);
-    }
-
-    fn write_isize(&mut self, value: isize) {
-        self.write_u64(value as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        // What tables take from both ends has to depend on everything.
-        self.0 ^ (self.0 >> 32)
-    }
 }
 
 impl<K: Eq + Hash> Pool<K> {

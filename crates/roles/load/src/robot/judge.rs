@@ -19,9 +19,10 @@ use assay_protocol::clock::RunClock;
 use assay_workload::mark::{ResponseMark, ResponseNote};
 use assay_workload::{Login, XactId};
 
-/// One response in so many has its fields for caches compared: a target that changes them does so by a rule, which some of its
-/// responses show as well as all.
-const FIELDS_COMPARED_EVERY: u64 = 8;
+/// Fields for caches are compared in the first responses of each robot, and later in one of so many: a target that changes them does
+/// so by a rule, which some of its responses show as well as all.
+const FIELDS_COMPARED_FIRST: u64 = 4;
+const FIELDS_COMPARED_EVERY: u64 = 64;
 
 /// Judges the head of one response.
 #[derive(Debug)]
@@ -109,17 +110,24 @@ impl HeadJudge<'_> {
     }
 
     /// Fields for caches that are not as the origin sent them; none: they are not compared.
+    #[inline]
     fn changed_fields(&self, head: &ResponseHead<'_>, mark: Option<ResponseMark>) -> Option<ChangedFields> {
-        let XactId { robot, number, place } = self.xact.id;
-        let turn = u64::from(robot).wrapping_add(number).wrapping_add(u64::from(place));
-        if !turn.is_multiple_of(FIELDS_COMPARED_EVERY) || !self.setup.knows_cache_fields {
-            return None;
+        let XactId { robot, number, .. } = self.xact.id;
+        let turn = number.wrapping_add(u64::from(robot));
+        let is_compared = number < FIELDS_COMPARED_FIRST || turn.is_multiple_of(FIELDS_COMPARED_EVERY);
+        match is_compared && self.setup.knows_cache_fields {
+            true => Some(self.compare_fields(head, mark?)),
+            false => None,
         }
-        let made_s = (mark?.made_us / 1_000_000) as i64;
+    }
+
+    #[cold]
+    fn compare_fields(&self, head: &ResponseHead<'_>, mark: ResponseMark) -> ChangedFields {
+        let made_s = (mark.made_us / 1_000_000) as i64;
         let life = self.setup.universe.life(&self.xact.object, made_s);
         let sent = CacheFields::of_origin(self.xact.object.cachable, &life);
         let received = CacheFields::of_head(head, self.clock.start_unix_s);
-        Some(received.changed_from(&sent, head.status == 304))
+        received.changed_from(&sent, head.status == 304)
     }
 
     /// Instant of sending, in microseconds since the start of the run.

@@ -1,9 +1,8 @@
 //! Hits of an ideal cache on the requests of all workers. Feeds [`IdealCache`] in the order of sending.
 
-use std::collections::HashMap;
-
 use assay_cache::ideal::{IdealCache, Lookup};
 use assay_measurement::counts::RobotCounts;
+use foldhash::HashMap;
 
 use assay_cache::behaviour::CacheBehaviour;
 use assay_workload::XactId;
@@ -117,10 +116,10 @@ impl IdealFeed {
             cache: IdealCache::new(behaviour),
             waiting: Vec::new(),
             invalidates: behaviour.post_invalidates,
-            under_way: HashMap::new(),
+            under_way: HashMap::default(),
             fed_until_us: 0,
-            posts: HashMap::new(),
-            invalidations: HashMap::new(),
+            posts: HashMap::default(),
+            invalidations: HashMap::default(),
         }
     }
 
