@@ -250,7 +250,7 @@ fn correctness(summary: &Summary) -> Finding {
         count(total.counts.requests),
         share(total.errors.total, total.counts.requests),
         named.join(", "),
-        changed_fields(total),
+        kept_after_post(total) + &changed_fields(total),
     );
     finding(Topic::Correctness, mood, text)
 }
@@ -294,17 +294,7 @@ fn checked(total: &Figures) -> String {
              fetched: whether Vary allowed them is not known, and joined fetches and validations look like misses."
         ));
     }
-    if special.kept_after_post > 0 {
-        let hits = several(special.kept_after_post, "hit");
-        let unless = match total.origins.counts.validations {
-            0 => "",
-            _ => ", unless an origin has confirmed it since, which this target does not show",
-        };
-        text.push_str(&format!(
-            " {hits} had been stored before a POST to the same URL succeeded: a cache through which it passes drops what it has \
-             (RFC 9111, 4.4){unless}."
-        ));
-    }
+    text.push_str(&kept_after_post(total));
     if special.faults_omitted > 0 {
         let faults = several(special.faults_omitted, "fault");
         text.push_str(&format!(" Without X-Assay, origins did not inject {faults} of the workload."));
@@ -318,6 +308,22 @@ fn checked(total: &Figures) -> String {
         ));
     }
     text
+}
+
+/// How many hits a POST should have prevented; empty: none.
+fn kept_after_post(total: &Figures) -> String {
+    let unless = match total.origins.counts.validations {
+        0 => "",
+        _ => ", unless an origin has confirmed it since, which this target does not show",
+    };
+    match total.special.robots.kept_after_post {
+        0 => String::new(),
+        kept => format!(
+            " {} had been stored before a POST to the same URL succeeded: a cache through which it passes drops what it has \
+             (RFC 9111, 4.4){unless}.",
+            several(kept, "hit")
+        ),
+    }
 }
 
 /// How often the target changed what origins tell caches; empty: never.

@@ -22,7 +22,8 @@ impl Worker {
         let sent_ns = xact.sent_ns.unwrap_or(now_ns);
         self.recorder.levels.in_flight -= 1;
         self.recorder.low_response_time.record(now_ns.saturating_sub(sent_ns));
-        if xact.method.has_body() && kind.is_object() {
+        // What is broken off later has been a success to every cache on the way.
+        if xact.method.has_body() && status.is_some_and(|status| status < 400) {
             self.note_post(&xact, now_ns);
         }
         let (unread_us, shares_from) = (trigger.unread_us, self.setup.shares_from);
