@@ -176,7 +176,7 @@ counts! {
         unattributed: "completed requests whose responses name no request: the target drops or changes `X-Assay` in what it sends to origins, or fetches on its own, so that joined fetches and validations cannot be told from misses, nor variants apart",
             metric Metric::counter("unattributed"), special "behaviour of the target" "of no request";
 
-        kept_after_post: "basic requests served from the store with a response that had been stored before a POST to its URL succeeded; counted where the target is to drop it then (RFC 9111, 4.4)",
+        kept_after_post: "basic requests served from the store with a response that had been stored before a POST or PUT to its URL succeeded; counted where the target is to drop it then (RFC 9111, 4.4)",
             metric Metric::counter("hits_kept_after_post"), special "behaviour of the target" "hits, stored before a POST";
 
         compared_fields: "responses of which fields for caches (Cache-Control, Expires, Last-Modified) were compared with those that the origin sent, a sample of all",

@@ -10,22 +10,11 @@ use strum::{IntoStaticStr, VariantArray};
 
 /// Whose fault it is. What the workload or the target did wrong is a result, and no reason to doubt one.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    IntoStaticStr,
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
-#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Blame {
     /// Robots, origins or the command itself.
     #[default]
@@ -43,24 +32,12 @@ impl Blame {
 
 /// Every reason there is to doubt a run, worst first.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    IntoStaticStr,
-    VariantArray,
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
-#[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Reason {
     /// A role ended early, said nonsense, or its last report did not come.
     #[default]

@@ -16,7 +16,7 @@ macro_rules! error_kinds {
         }
 
         impl ErrorKind {
-            /// Requests that ended so, behind their number.
+            /// Words behind the number of such requests.
             pub fn plural(self) -> &'static str {
                 match self {
                     $(ErrorKind::$kind => $plural,)*
@@ -37,13 +37,13 @@ error_kinds! {
     // Content: the response is not the object that was requested.
     Foreign "without X-Assay of our origins"
         "The response did not come from the origins of this run (a page of the target, most likely), or the target has dropped their X-Assay."
-    WrongObject "wrong objects" "Another object came than was requested."
+    WrongObject "wrong objects" "Another object was delivered in place of the one requested."
     WrongLength "wrong lengths" "Content-Length, or the length received in full, is not the object's."
     WrongBytes "with wrong bytes" "The response was as long as it should be, and not the same: bytes were damaged."
     TruncatedBody "truncated bodies" "The connection ended before the body did."
     WrongVersion "wrong versions" "The response was of a version that the object never had, or no longer should have."
     WrongNotModified "wrong 304s"
-        "A 304 to a request that was not conditional, or the robot was told to keep what it had though the object had changed."
+        "A 304 to a request that was not conditional, or for an object that had changed."
     WrongStatus "wrong statuses"
         "The status is not the one that the origin sent, or it is no error and does not fit the request, such as 206 to a request without Range."
     UnrequestedCoding "unrequested codings" "The body is in a coding that the robot did not ask for."
@@ -81,9 +81,9 @@ error_kinds! {
         "More requests waited for a connection than the workload allows: the target is far behind."
     // Assay's own limits: they say nothing of the target.
     PortsExhausted "without a source port (Assay's limit)"
-        "Assay itself had no source port left: it says nothing about the target."
+        "Assay itself had no source port left: this says nothing about the target."
     DescriptorsExhausted "without a file descriptor (Assay's limit)"
-        "Assay itself had no file descriptor left: it says nothing about the target."
+        "Assay itself had no file descriptor left: this says nothing about the target."
 }
 
 impl ErrorKind {

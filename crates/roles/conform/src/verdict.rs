@@ -11,10 +11,9 @@ use crate::case::{Case, Level};
 use crate::check::Finding;
 
 /// What a case has shown of a target.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(VariantArray)]
 pub enum Verdict {
     /// The requirement (MUST or SHOULD) is met.
     Pass,

@@ -83,7 +83,8 @@ pub struct CheckVerdict {
     /// A hit that only a validation allows (it had expired by what it says, or says `Vary: *`), from a target that would not show
     /// whether an origin has confirmed it.
     pub is_unconfirmed: bool,
-    /// Instant by which the origin had made a response that came from the store, in microseconds since the start of the run; none: it did not.
+    /// Instant by which the origin had made a response that came from the store, in microseconds since the start of the run; none: it
+    /// did not come from there.
     pub stored_us: Option<u64>,
     /// The response names no request: the target fetched it without the `X-Assay` of one.
     pub is_unattributed: bool,

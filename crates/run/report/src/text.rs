@@ -310,17 +310,13 @@ fn checked(total: &Figures) -> String {
     text
 }
 
-/// How many hits a POST should have prevented; empty: none.
+/// How many hits a POST or PUT should have prevented; empty: none.
 fn kept_after_post(total: &Figures) -> String {
-    let unless = match total.origins.counts.validations {
-        0 => "",
-        _ => ", unless an origin has confirmed it since, which this target does not show",
-    };
     match total.special.robots.kept_after_post {
         0 => String::new(),
         kept => format!(
-            " {} had been stored before a POST to the same URL succeeded: a cache through which it passes drops what it has \
-             (RFC 9111, 4.4){unless}.",
+            " {} had been stored before a POST or PUT to the same URL succeeded: a cache that it passes drops what it has then, or \
+             has it confirmed (RFC 9111, 4.4).",
             several(kept, "hit")
         ),
     }

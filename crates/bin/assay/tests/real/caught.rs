@@ -66,7 +66,7 @@ fn what_a_cache_keeps_after_a_post_is_counted_and_no_error() {
     assert!(kept > 20 && kept <= injected, "{kept} of {injected}: {total}");
     assert_eq!(ran.errors_total(), 0, "{}", total["errors"]);
     assert!(
-        ran.json["verdict"].to_string().contains("before a POST to the same URL"),
+        ran.json["verdict"].to_string().contains("before a POST or PUT to the same URL"),
         "{}",
         ran.json["verdict"]
     );

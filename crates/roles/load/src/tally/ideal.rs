@@ -10,15 +10,15 @@ use assay_workload::XactId;
 /// A note of a worker for the ideal cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdealEvent {
-    /// A request other than a POST was sent.
+    /// A request other than a POST or PUT was sent.
     Sent { lookup: Lookup, xact: XactId },
-    /// A POST was sent.
+    /// A POST or PUT was sent.
     PostSent {
         xact: XactId,
         /// Microseconds since the start of the run.
         at_us: u64,
     },
-    /// A POST got a response that is no error.
+    /// It got a response that is no error.
     Posted { lookup: Lookup, xact: XactId },
     /// An xact that was noted as sent is over.
     Ended {
@@ -79,7 +79,7 @@ impl IdealEvent {
 pub struct IdealFeed {
     cache: IdealCache,
     waiting: Vec<IdealEvent>,
-    /// The target declares that a POST drops what it has stored.
+    /// The target is to drop what it has stored when a POST succeeds.
     invalidates: bool,
     /// Xacts that are under way.
     under_way: HashMap<XactId, SentRequest>,
